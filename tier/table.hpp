@@ -1,0 +1,50 @@
+// What a lookup table is: its layers, rows, record format and the hash that turns tokens into rows.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace slacktier {
+
+enum class RecordFormat {
+  fp8_e4m3_block32,  // n E4M3FN bytes, then n/32 E8M0 scales: value * 2^(scale - 127)
+  bf16,              // n little-endian bfloat16 values
+};
+
+// One layer's table. Rows of all heads lie one head after another: column c (head c of rows_per_token) owns the global
+// rows [head_offset[c], head_offset[c + 1]).
+struct LayerTable {
+  int layer = 0;                             // model layer that reads it, counted from 0
+  std::vector<std::uint64_t> head_offset;    // rows_per_token + 1 entries; the last is the sum of all heads' rows
+  std::uint64_t rows = 0;                    // head_offset.back(), or more where the model pads the table
+  std::vector<std::uint64_t> multipliers;    // one per n-gram position, current token first
+};
+
+struct TableSpec {
+  std::string name;         // "engram_v41", "qwen38_ple", or the name in a JSON file
+  std::string hash;         // hash family, see tier/hash.hpp
+  RecordFormat format = RecordFormat::fp8_e4m3_block32;
+  std::uint32_t row_values = 0;      // values of one record
+  std::uint32_t row_bytes = 0;       // bytes of one record
+  int max_ngram = 0;                 // tokens that a row depends on, the current one included
+  std::uint32_t vocabulary = 0;      // ids that the hash takes: [0, vocabulary), after token compression if there is one
+  std::uint32_t raw_vocabulary = 0;  // the tokenizer's ids
+  std::int64_t pad = -1;             // id that stands for look-backs before the start
+  std::int64_t segment_end = -1;     // id that look-backs never cross (eos of PLE); -1: none
+  std::vector<int> order;            // n-gram order of each column (rows_per_token entries)
+  std::vector<LayerTable> layers;    // in depth order
+
+  std::uint32_t rows_per_token() const { return static_cast<std::uint32_t>(order.size()); }
+  // Index in `layers` of the model's layer; throws UsageError naming the layers there are.
+  std::size_t layer_index(int layer) const;
+  // Hash of all of the above, as 16 hexadecimal digits: what an image or a placement names to say which table it holds.
+  std::string fingerprint() const;
+};
+
+// A built-in spec by name, or a spec from a JSON file (a path that ends in ".json"): geometry in the same words as the
+// models' configs; multipliers and primes are derived. Throws UsageError naming file, field and fix.
+TableSpec load_table_spec(const std::string& name_or_path);
+std::vector<std::string> built_in_tables();
+
+}  // namespace slacktier

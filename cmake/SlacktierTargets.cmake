@@ -30,10 +30,15 @@ function(slacktier_room name)
   target_link_libraries(slacktier_${name} PUBLIC slacktier_flags ${ARGN})
 endfunction()
 
+# All programs and nothing else, for who wants to run rather than test.
+add_custom_target(programs)
+
 # slacktier_program(NAME LIBS...): the program slacktier-NAME, from every .cpp in cli/.
 function(slacktier_program name)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/cli/*.cpp)
   add_executable(slacktier-${name} ${sources})
   target_link_libraries(slacktier-${name} PRIVATE slacktier_flags ${ARGN})
+  add_dependencies(programs slacktier-${name})
+  set_property(GLOBAL APPEND PROPERTY SLACKTIER_PROGRAMS slacktier-${name})
   install(TARGETS slacktier-${name})
 endfunction()

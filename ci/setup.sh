@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# Installs what ci/packages.txt lists, on Debian 12 or newer and Ubuntu 24.04 or newer. Does nothing, and touches no network, when
+# all of it is there. Exit status: 0 all there, 3 something lacks and cannot be installed from here (says what and how).
+# SLACKTIER_SKIP_SETUP=1 skips it, for systems whose packages have other names.
+set -euo pipefail
+
+here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+mapfile -t packages < <(sed -e 's/#.*//' "$here/packages.txt" | awk 'NF {print $1}')
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+
+if [ "${SLACKTIER_SKIP_SETUP:-0}" = 1 ]; then
+  say "skipped (SLACKTIER_SKIP_SETUP=1)"
+  exit 0
+fi
+
+# Sets `system` to the name of this system, and succeeds when the package names of the list are right for it.
+supported_system() {
+  local ID="" VERSION_ID="" PRETTY_NAME="" minimum
+  # shellcheck disable=SC1091
+  if [ -r /etc/os-release ]; then . /etc/os-release; fi
+  system=${PRETTY_NAME:-an unknown system}
+  command -v dpkg-query >/dev/null || return 1
+  case $ID in
+    debian) minimum=12 ;;
+    ubuntu) minimum=24.04 ;;
+    *) return 1 ;;
+  esac
+  # Debian testing and unstable carry no number.
+  [ -z "$VERSION_ID" ] || dpkg --compare-versions "$VERSION_ID" ge "$minimum"
+}
+
+if ! supported_system; then
+  say "this is $system; packages are installed for Debian 12 or newer and Ubuntu 24.04 or newer only."
+  say "Install what these provide there: ${packages[*]}"
+  say "then set SLACKTIER_SKIP_SETUP=1 and start again."
+  exit 3
+fi
+
+missing=()
+for package in "${packages[@]}"; do
+  dpkg-query -W -f='${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
+done
+if [ ${#missing[@]} = 0 ]; then
+  say "all ${#packages[@]} packages are there"
+  exit 0
+fi
+
+as_root=()
+if [ "$(id -u)" != 0 ]; then
+  if ! command -v sudo >/dev/null || ! sudo -n true 2>/dev/null; then
+    say "these packages lack, and installing them takes root (sudo without a password is not granted here): ${missing[*]}"
+    say "As root, run: apt-get update && apt-get install -y --no-install-recommends ${missing[*]}"
+    exit 3
+  fi
+  as_root=(sudo -n)
+fi
+
+# apt's own output goes to stderr: what a caller prints on stdout is a result.
+apt() {
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@" </dev/null >&2
+}
+
+say "installing ${missing[*]}"
+if ! apt update || ! apt install -y --no-install-recommends "${missing[@]}"; then
+  say "apt-get could not install: ${missing[*]}"
+  say "Its messages above say why (no network, no mirror, or on Ubuntu the component 'universe' is off). Mend it, then run as root:"
+  say "apt-get update && apt-get install -y --no-install-recommends ${missing[*]}"
+  exit 3
+fi
+say "installed ${#missing[@]} packages"

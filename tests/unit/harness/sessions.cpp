@@ -171,7 +171,7 @@ TEST_CASE("bad lines name file, line and field", "[sessions]") {
   const std::string good = line("a", user + "," + assistant);
   const auto bad = [&](const std::string& second, const std::string& text) { check_error(good + second, "f:2: " + text); };
   bad(line("b", user).substr(0, 40), "torn or malformed JSON at byte 41: ");
-  bad("{\"id\":\"b\"}}\n", "torn or malformed JSON at byte 11: ");
+  bad("{\"id\":\"b\",\"turns\":[]}}\n", "torn or malformed JSON at byte 22: ");
   bad("nonsense\n", "torn or malformed JSON at byte 2: ");
   bad("[1]\n", "the line is an array; it must be an object with id, group and turns");
   bad("17\n", "the line is a number; it must be an object with id, group and turns");

@@ -7,6 +7,7 @@ import os
 import tempfile
 import unittest
 
+import documents
 import include_rules
 import names
 
@@ -24,13 +25,13 @@ CLEAN = {
     "harness/run.cpp": '#include "tier/hash.hpp"\n#include "reports/table.hpp"\nclock.sleep_until(now); auto s = "usleep(1)";\n',
     "reports/table.hpp": '/* #include "tier/hash.hpp"\n   #include <thread> */\n',
     "tests/unit/tier/hash.cpp": '#include <thread>\n#include "tier/hash.hpp"\nstd::thread t;\n',
-    "README.md": "a mapping of uncommon words: see ../work/ and $HOME/work/\n",
+    "README.md": "a mapping of uncommon words: see ../work/ and $HOME/work/\n`tier/hash.hpp`, `tier/`, `tests/unit/ROOM/`, [x](tier/cli), `build/cpu`\n",
 }
 
 
 class Checks(unittest.TestCase):
     def problems(self, changes):
-        """Problems of both checks in the clean tree with `changes` applied."""
+        """Problems of all checks in the clean tree with `changes` applied."""
         with tempfile.TemporaryDirectory() as root:
             for name, text in {**CLEAN, **changes}.items():
                 path = os.path.join(root, name)
@@ -38,7 +39,7 @@ class Checks(unittest.TestCase):
                 with open(path, "w", encoding="utf-8") as file:
                     file.write(text)
             with contextlib.redirect_stdout(io.StringIO()):
-                return include_rules.check(root)[0] + names.check(root)[0]
+                return [problem for check in (include_rules, names, documents) for problem in check.check(root)[0]]
 
     def finds(self, name, text, expected):
         """The planted file is the one problem, and the message says `expected`."""
@@ -116,6 +117,10 @@ class Checks(unittest.TestCase):
         for path in ["/wo" "rk/x", "/ro" "ot/x", "/ho" "me/me/x", "/t" "mp/x"]:
             self.finds("tier/a.md", f"see '{path}'\n", "path of one machine")
         self.assertEqual(self.problems({"ci/a.sh": "mktemp -d /t" "mp/aXXXXXX\n"}), [])
+
+    def test_documents(self):
+        self.finds("ARCHITECTURE.md", "\nsee `tier/gone.hpp`\n", "no 'tier/gone.hpp'")
+        self.finds("ARCHITECTURE.md", "see [there](tier/gone.md)\n", "no 'tier/gone.md'")
 
     def test_lengths(self):
         self.finds("tier/a.cpp", "\n" * 501, "501 lines")

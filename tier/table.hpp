@@ -43,7 +43,17 @@ struct TableSpec {
 };
 
 // A built-in spec by name, or a spec from a JSON file (a path that ends in ".json"): geometry in the same words as the
-// models' configs; multipliers and primes are derived. Throws UsageError naming file, field and fix.
+// models' configs; multipliers and primes are derived. Throws UsageError naming file, field and fix; unknown, missing and
+// repeated fields are errors. All tables have
+//   name, hash ("engram" or "ple"), record ("fp8_e4m3_block32" or "bf16"), seed, vocab_size (the tokenizer's ids)
+// and, in units of ids, values, heads and rows:
+//   engram  engram_layer_ids (from 0), engram_max_ngram_size (orders 2 to this), engram_n_heads (per order),
+//           engram_head_dim (values of a row), engram_vocab_size (rows that a head's prime is at least; one number or one per
+//           order), compressed_vocab_size (classes after token compression), engram_pad_token_id (its class);
+//           optional: engram_num_embeddings (rows per layer, checked against the derived ones)
+//   ple     ple_layer_ids (from 1, as the model counts them), ngram_size, heads_per_ngram, ple_embed_dim (values of all heads
+//           together), ngram_vocab_size_base, make_ngram_vocab_size_divisible_by (rows are padded to it), eos_token_id
+// A layer's rows must number less than 2^32: row indices are 32 bits wide.
 TableSpec load_table_spec(const std::string& name_or_path);
 std::vector<std::string> built_in_tables();
 

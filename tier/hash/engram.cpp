@@ -1,0 +1,62 @@
+// DeepSeek-V4.1 Engram: geometry and multipliers from the words of the model's configuration.
+#include <fmt/format.h>
+
+#include <set>
+
+#include "tier/hash/family.hpp"
+#include "tier/numpy_random.hpp"
+#include "tier/primes.hpp"
+
+namespace slacktier {
+
+namespace {
+
+void read_engram(SpecFields& fields, TableSpec& spec) {
+  const auto layers = fields.layers("engram_layer_ids", 0);
+  const auto orders = fields.number("engram_max_ngram_size", 2, 16) - 1;
+  const auto heads = fields.number("engram_n_heads", 1, 64);
+  const auto sizes = fields.numbers_or_one("engram_vocab_size", orders, 2, UINT32_MAX);
+  const auto seed = fields.number("seed", 0, INT32_MAX);
+  spec.raw_vocabulary = static_cast<std::uint32_t>(fields.number("vocab_size", 1, INT32_MAX));
+  spec.vocabulary = static_cast<std::uint32_t>(fields.number("compressed_vocab_size", 1, spec.raw_vocabulary));
+  spec.pad = static_cast<std::int64_t>(fields.number("engram_pad_token_id", 0, spec.vocabulary - 1));
+  spec.max_ngram = static_cast<int>(orders + 1);
+  fields.record(spec, fields.number("engram_head_dim", 1, 1 << 20), "engram_head_dim");
+  for (std::uint64_t i = 0; i < orders * heads; ++i) spec.order.push_back(static_cast<int>(2 + i / heads));
+
+  const std::uint64_t half = multiplier_half(spec.vocabulary);
+  std::set<std::uint64_t> used;  // one set over the whole model: no two heads share a prime
+  for (const std::uint64_t layer : layers) {
+    LayerTable table;
+    table.layer = static_cast<int>(layer);
+    NumpyRandom random(seed + 10007 * layer);
+    for (int i = 0; i < spec.max_ngram; ++i) table.multipliers.push_back(2 * random.below(half) + 1);
+    table.head_offset.push_back(0);
+    for (const std::uint64_t size : sizes) {
+      std::uint64_t prime = size - 1;
+      for (std::uint64_t head = 0; head < heads; ++head) {
+        do prime = next_prime(prime);
+        while (!used.insert(prime).second);
+        append_head(fields, "engram_vocab_size", table, prime);
+      }
+    }
+    table.rows = table.head_offset.back();
+    spec.layers.push_back(std::move(table));
+  }
+
+  if (!fields.has("engram_num_embeddings")) return;  // redundant: the configuration repeats what the primes sum to
+  const auto totals = fields.numbers("engram_num_embeddings", 0, UINT64_MAX);
+  for (std::size_t i = 0; i < std::max(totals.size(), layers.size()); ++i) {
+    if (i >= totals.size() || i >= layers.size() || totals[i] != spec.layers[i].rows) {
+      std::vector<std::uint64_t> derived;
+      for (const LayerTable& table : spec.layers) derived.push_back(table.rows);
+      fields.fail("engram_num_embeddings", fmt::format("the other fields give [{}] rows", fmt::join(derived, ", ")));
+    }
+  }
+}
+
+}  // namespace
+
+const HashFamily engram_family{"engram", read_engram, make_ngram_hash};
+
+}  // namespace slacktier

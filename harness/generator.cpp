@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "harness/generator/profile.hpp"
 #include "harness/generator/tokens.hpp"

@@ -129,15 +129,17 @@ inline std::vector<std::uint64_t> head_primes() {
   return primes;
 }
 
+__extension__ typedef unsigned __int128 Wide;  // products stay exact whatever their size
+
 inline std::array<std::uint64_t, 24> rows_of(const Context& context, std::size_t layer,
                                              const std::vector<std::uint64_t>& primes) {
   std::array<std::uint64_t, 24> rows{};
-  unsigned __int128 mix = static_cast<unsigned __int128>(context[0]) * multipliers[layer][0];
+  Wide mix = static_cast<Wide>(context[0]) * multipliers[layer][0];
   std::uint64_t before = 0;
   for (std::size_t head = 0; head < 24; ++head) {
     if (head % 8 == 0) {  // the next order looks one token further back
       const std::size_t back = head / 8 + 1;
-      mix ^= static_cast<unsigned __int128>(context[back]) * multipliers[layer][back];
+      mix ^= static_cast<Wide>(context[back]) * multipliers[layer][back];
     }
     const std::uint64_t prime = primes[layer * 24 + head];
     rows[head] = static_cast<std::uint64_t>(mix % prime) + before;

@@ -3,6 +3,9 @@
 // Streams run their operations in order and beside each other. While a capture is active on a stream, operations are
 // recorded instead of run; a graph replays them with no further work on the calling thread. Pointers and values given to an
 // operation during capture are baked in; user data must outlive the graph.
+//
+// A failed operation fails the device for good: what is queued is skipped, closed gates let their streams pass, and each
+// synchronize() throws. Destroying a stream or graph whose work is in flight drops what has not begun: synchronize first.
 #pragma once
 
 #include <cstddef>

@@ -1,20 +1,24 @@
 #include "platforms/signal.hpp"
 
-#include <linux/futex.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include <climits>
+#include "platforms/clock.hpp"
+#include "platforms/futex.hpp"
 
 namespace slacktier {
 
+bool Signal::arm(std::uint64_t epoch) noexcept {
+  if (epoch <= armed.load(std::memory_order_acquire) >> 1 || word.load(std::memory_order_acquire) != 0) return false;
+  armed.store(epoch << 1, std::memory_order_release);
+  return true;
+}
+
 bool Signal::publish(std::uint64_t epoch, StepStatus new_status) noexcept {
   std::uint64_t expected = epoch << 1;
-  if (!armed.compare_exchange_strong(expected, expected | 1, std::memory_order_acq_rel)) return false;
+  if (epoch == 0 || !armed.compare_exchange_strong(expected, expected | 1, std::memory_order_acq_rel)) return false;
   status.store(static_cast<std::uint32_t>(new_status), std::memory_order_relaxed);
+  opened.store(monotonic_clock().now(), std::memory_order_relaxed);
   word.store(1, std::memory_order_release);
   // CPU gates sleep on the word; GPU gates poll it and the call costs them nothing but this system call.
-  ::syscall(SYS_futex, reinterpret_cast<std::uint32_t*>(&word), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+  futex_wake_all(&word);
   return true;
 }
 

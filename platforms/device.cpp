@@ -1,0 +1,28 @@
+#include "platforms/device.hpp"
+
+#include "fmt/format.h"
+#include "platforms/backend.hpp"
+#include "platforms/error.hpp"
+
+namespace slacktier {
+namespace {
+
+constexpr Backend kBackends[] = {
+    {"cpu", "cpu", open_cpu_device},
+};
+
+}  // namespace
+
+std::unique_ptr<Device> open_device(const std::string& name) {
+  const std::size_t colon = name.find(':');
+  const std::string_view backend = std::string_view(name).substr(0, colon);
+  const std::string_view index = colon == std::string::npos ? std::string_view() : std::string_view(name).substr(colon + 1);
+  std::string known;
+  for (const Backend& candidate : kBackends) {
+    if (candidate.name == backend) return candidate.open(index);
+    known += (known.empty() ? "" : ", ") + std::string(candidate.example);
+  }
+  throw UsageError(fmt::format("unknown device '{}': this build has {}", name, known));
+}
+
+}  // namespace slacktier

@@ -24,14 +24,20 @@ Interleaver::Interleaver(SessionSource& source, const TableSpec& spec, const Tok
     : source_(source), spec_(spec), map_(map), options_(options), slots_(options.sessions) {
   if (options.sessions == 0) throw UsageError("0 concurrent sessions: at least one is needed");
   if (options.q == 0) throw UsageError("0 tokens per session and step: at least one is needed");
-  const bool raw = !source.hash_ids() || (options.top_up && !options.top_up->hash_ids());
-  if (raw && map.identity() && spec.vocabulary != spec.raw_vocabulary) {
-    throw UsageError("table " + spec.name + " compresses its vocabulary: " + source.describe() +
+  for (const SessionSource* from :
+       {static_cast<const SessionSource*>(&source), static_cast<const SessionSource*>(options.top_up)}) {
+    if (!from || from->hash_ids() || from->generated() || !map.identity() || spec.vocabulary == spec.raw_vocabulary)
+      continue;
+    throw UsageError("table " + spec.name + " compresses its vocabulary: " + from->describe() +
                      " holds raw token ids, so the token map is needed (little-endian int32, one entry per raw id)");
   }
 }
 
 Interleaver::~Interleaver() = default;
+
+bool Interleaver::folds_ids(const SessionSource& from) const {
+  return from.generated() && !from.hash_ids() && map_.identity() && spec_.vocabulary != spec_.raw_vocabulary;
+}
 
 void Interleaver::too_few_sessions() const {
   std::string text = source_.describe() + ": the sessions end in step " + std::to_string(steps_ + 1);
@@ -66,7 +72,10 @@ void Interleaver::start_session(Slot& slot) {
     slot.stretches.clear();
     std::size_t kept = 0;  // stretches up to the last assistant turn
     const bool raw = !from->hash_ids();
-    const std::uint32_t limit = raw && !map_.identity() ? static_cast<std::uint32_t>(map_.size()) : spec_.vocabulary;
+    const bool fold = raw && folds_ids(*from);
+    const std::uint32_t limit = raw && !map_.identity() ? static_cast<std::uint32_t>(map_.size())
+                                : fold                  ? spec_.raw_vocabulary
+                                                        : spec_.vocabulary;
     for (std::size_t t = 0; t < session_.turns.size(); ++t) {
       const Turn& turn = session_.turns[t];
       if (turn.ids.empty()) continue;
@@ -76,7 +85,7 @@ void Interleaver::start_session(Slot& slot) {
                            "]: token id " + std::to_string(id) + " is not below " + std::to_string(limit) +
                            ", the vocabulary of table " + spec_.name);
         }
-        slot.ids.push_back(raw ? map_(id) : id);
+        slot.ids.push_back(fold ? id % spec_.vocabulary : raw ? map_(id) : id);
       }
       const bool decode = turn.role == Role::assistant;
       if (!decode && !slot.stretches.empty() && !slot.stretches.back().decode) {
@@ -143,6 +152,9 @@ std::string Interleaver::describe() const {
   if (topped_up_ > 0) {
     text += ", topped up by " + std::to_string(topped_up_) + (options_.top_up->generated() ? " generated" : "") +
             " sessions from " + options_.top_up->describe();
+  }
+  if (folds_ids(source_) || (topped_up_ > 0 && folds_ids(*options_.top_up))) {
+    text += "; generated ids folded to " + std::to_string(spec_.vocabulary) + " (no token map)";
   }
   return text;
 }

@@ -60,10 +60,13 @@ struct InterleaveOptions {
 // session that ended is replaced by the next of the source, whose leading turns are prefilled likewise. Contexts are
 // those of the session's turns concatenated. Turns behind the last assistant turn are never read by a model and are
 // left out. Equal sources and options give equal steps.
+//
+// A table that compresses its vocabulary needs the token map for real raw ids. Generated raw ids stand for no text: without
+// a map they are folded (id mod vocabulary), which merges about as many ids as a map would; describe() says so.
 class Interleaver {
  public:
   // Keeps references to source, spec and map. Throws UsageError for sessions or q of 0, and when the table compresses
-  // its vocabulary but map is the identity though the source's ids are raw ones.
+  // its vocabulary but map is the identity though a source holds raw ids of real sessions.
   Interleaver(SessionSource& source, const TableSpec& spec, const TokenMap& map, const InterleaveOptions& options);
   ~Interleaver();
   Interleaver(const Interleaver&) = delete;
@@ -84,6 +87,7 @@ class Interleaver {
  private:
   struct Slot;
   void start_session(Slot& slot);
+  bool folds_ids(const SessionSource& from) const;
   [[noreturn]] void too_few_sessions() const;
 
   SessionSource& source_;

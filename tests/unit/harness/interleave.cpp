@@ -367,6 +367,28 @@ TEST_CASE("token maps are applied to raw ids, and ids outside the vocabulary are
                     "list: session \"s\", turns[0]: token id 5 is not below 5, the vocabulary of table small");
   CHECK_THROWS_AS(decode({0, 3}, true, map), UsageError);
   CHECK_THROWS_AS(decode({0}, false, TokenMap()), UsageError);  // raw ids of a compressed vocabulary need the map
+
+  // Generated ids mean no text, so they do without a map.
+  struct Generated : SessionSource {
+    bool next(Session& session) override {
+      session.turns = {{Role::assistant, {0, 1, 2, 3, 4}}};
+      return true;
+    }
+    std::string describe() const override { return "generator"; }
+    bool generated() const override { return true; }
+  } generated;
+  for (const bool with_map : {true, false}) {
+    const TokenMap none;
+    Interleaver interleaver(generated, spec, with_map ? map : none, options);
+    StepTokens step;
+    Ids current;
+    for (int i = 0; i < 5; ++i) {
+      interleaver.next(step);
+      current.push_back(step.context[0]);
+    }
+    CHECK(current == (with_map ? Ids{0, 1, 2, 1, 0} : Ids{0, 1, 2, 0, 1}));
+    CHECK((interleaver.describe().find("folded to 3 (no token map)") == std::string::npos) == with_map);
+  }
 }
 
 TEST_CASE("nothing side by side is refused", "[interleave]") {

@@ -37,7 +37,8 @@ class RowHash {
   virtual ~RowHash() = default;
   // Row indices of one layer: context is [tokens][max_ngram] hash ids as gather_context gives them, rows is
   // [tokens][rows_per_token] global rows of that layer's table. Ids must be below spec.vocabulary. Allocates nothing.
-  virtual void rows(std::size_t layer_index, const std::uint32_t* context, std::size_t tokens, std::uint32_t* rows) const = 0;
+  virtual void rows(std::size_t layer_index, const std::uint32_t* context, std::size_t tokens,
+                    std::uint32_t* rows) const = 0;
 };
 
 // The hash of a spec; throws UsageError for a family that is not there, listing those that are.

@@ -21,9 +21,9 @@ const char* to_string(ShardMap map);
 struct Shard {
   ShardMap map = ShardMap::contiguous;
   std::uint32_t ranks = 1, rank = 0;
-  std::uint64_t rows = 0;                   // rows owned
-  std::vector<std::uint32_t> first, last;   // global rows, per column
-  std::vector<std::uint32_t> local;         // local row of first[c]
+  std::uint64_t rows = 0;                  // rows owned
+  std::vector<std::uint32_t> first, last;  // global rows, per column
+  std::vector<std::uint32_t> local;        // local row of first[c]
 
   // Global row of a local one (< rows).
   std::uint64_t global_row(std::uint64_t local_row) const;

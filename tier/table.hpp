@@ -15,15 +15,15 @@ enum class RecordFormat {
 // One layer's table. Rows of all heads lie one head after another: column c (head c of rows_per_token) owns the global
 // rows [head_offset[c], head_offset[c + 1]).
 struct LayerTable {
-  int layer = 0;                             // model layer that reads it, counted from 0
-  std::vector<std::uint64_t> head_offset;    // rows_per_token + 1 entries; the last is the sum of all heads' rows
-  std::uint64_t rows = 0;                    // head_offset.back(), or more where the model pads the table
-  std::vector<std::uint64_t> multipliers;    // one per n-gram position, current token first
+  int layer = 0;                           // model layer that reads it, counted from 0
+  std::vector<std::uint64_t> head_offset;  // rows_per_token + 1 entries; the last is the sum of all heads' rows
+  std::uint64_t rows = 0;                  // head_offset.back(), or more where the model pads the table
+  std::vector<std::uint64_t> multipliers;  // one per n-gram position, current token first
 };
 
 struct TableSpec {
-  std::string name;         // "engram_v41", "qwen38_ple", or the name in a JSON file
-  std::string hash;         // hash family, see tier/hash.hpp
+  std::string name;  // "engram_v41", "qwen38_ple", or the name in a JSON file
+  std::string hash;  // hash family, see tier/hash.hpp
   RecordFormat format = RecordFormat::fp8_e4m3_block32;
   std::uint32_t row_values = 0;      // values of one record
   std::uint32_t row_bytes = 0;       // bytes of one record
@@ -48,10 +48,11 @@ struct TableSpec {
 //   name, hash ("engram" or "ple"), record ("fp8_e4m3_block32" or "bf16"), seed, vocab_size (the tokenizer's ids)
 // and, in units of ids, values, heads and rows:
 //   engram  engram_layer_ids (from 0), engram_max_ngram_size (orders 2 to this), engram_n_heads (per order),
-//           engram_head_dim (values of a row), engram_vocab_size (rows that a head's prime is at least; one number or one per
-//           order), compressed_vocab_size (classes after token compression), engram_pad_token_id (its class);
-//           optional: engram_num_embeddings (rows per layer, checked against the derived ones)
-//   ple     ple_layer_ids (from 1, as the model counts them), ngram_size, heads_per_ngram, ple_embed_dim (values of all heads
+//           engram_head_dim (values of a row), engram_vocab_size (rows that a head's prime is at least; one number or one
+//           per order), compressed_vocab_size (classes after token compression), engram_pad_token_id (its class); optional:
+//           engram_num_embeddings (rows per layer, checked against the derived ones)
+//   ple     ple_layer_ids (from 1, as the model counts them), ngram_size, heads_per_ngram, ple_embed_dim (values of all
+//   heads
 //           together), ngram_vocab_size_base, make_ngram_vocab_size_divisible_by (rows are padded to it), eos_token_id
 // A layer's rows must number less than 2^32: row indices are 32 bits wide.
 TableSpec load_table_spec(const std::string& name_or_path);

@@ -75,7 +75,7 @@ void GraphBody::replay(Runner& origin) {
   for (const auto& side : sides_) {
     while (!side->done.has(sequence)) {
       if (origin.skipping()) stop_replay();
-      side->done.sleep(sequence, monotonic_clock().now() + 50'000'000);
+      side->done.sleep(sequence, monotonic_clock().now() + kLookAgain);
     }
   }
   origin.set_replay_stop(nullptr);

@@ -10,9 +10,6 @@
 namespace slacktier::cpu {
 namespace {
 
-// A stop that comes between a runner's last look and its sleep is seen after this long; every other one wakes it at once.
-constexpr Nanos kLookAgain = 50'000'000;
-
 const char* kind_name(OperationKind kind) {
   switch (kind) {
     case OperationKind::kernel:

@@ -16,6 +16,9 @@ namespace slacktier::cpu {
 
 class Runner;
 
+// A stop that comes between a runner's last look and its sleep is seen after this long; every other one wakes it at once.
+constexpr Nanos kLookAgain = 50'000'000;
+
 // State of one device, shared by its streams and graphs, which may outlive the Device object.
 //
 // The first failure of an operation fails the device for good, as on a GPU: what is queued is skipped, closed gates let

@@ -1,0 +1,49 @@
+// What this host is, and what this process holds of its memory.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace slacktier {
+
+// Nothing, or an empty string, stands for what the system does not tell. Sizes in bytes.
+struct HostFacts {
+  std::string hostname;
+  std::string kernel;      // "6.1.0-18-amd64"
+  std::string os_release;  // "Debian GNU/Linux 12 (bookworm)"
+  std::string cpu_model;
+  std::uint64_t cores = 0;  // CPUs that this process may run on
+  std::uint64_t cores_online = 0;
+  std::uint64_t numa_nodes = 0;  // at least 1
+  std::uint64_t memory_total = 0;
+  std::uint64_t memory_available = 0;
+  std::string huge_pages;                            // transparent huge pages: "always", "madvise", "never"
+  std::optional<std::uint64_t> cgroup_memory_limit;  // the tightest of this process's groups; nothing: no limit
+  std::optional<std::uint64_t> memlock_soft;         // RLIMIT_MEMLOCK; nothing: unlimited
+  std::optional<std::uint64_t> memlock_hard;
+  bool memlock_exempt = false;           // the process has CAP_IPC_LOCK: the limit does not bind it
+  std::optional<int> io_uring_disabled;  // the sysctl; kernels before 6.6 have none
+};
+
+// `root` comes before /proc, /sys and /etc (see proc_text.hpp).
+HostFacts read_host_facts(const std::string& root = "");
+
+// Host memory of this process, in bytes. Pages that are locked or pinned are resident as well, so the three do not add up:
+// they say what part of `resident` cannot be reclaimed. (Memory that a driver allocated is in none of them.)
+struct ProcessMemory {
+  std::uint64_t resident = 0;  // VmRSS
+  std::uint64_t peak = 0;      // VmHWM
+  std::uint64_t locked = 0;    // VmLck: mlock
+  std::uint64_t pinned = 0;    // VmPin: registered with io_uring, verbs or a GPU driver
+};
+ProcessMemory read_process_memory(const std::string& root = "");
+
+// Raises the soft RLIMIT_MEMLOCK to the hard one. Returns it (nothing: unlimited). Throws std::system_error.
+std::optional<std::uint64_t> raise_memlock_limit();
+
+// Throws EnvironmentError, with the limit and the commands that raise it, when locking `bytes` more for `purpose` (such as
+// "registering 512 page buffers with io_uring") would pass RLIMIT_MEMLOCK.
+void require_memlock(std::uint64_t bytes, const std::string& purpose, const std::string& root = "");
+
+}  // namespace slacktier

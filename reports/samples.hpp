@@ -56,10 +56,14 @@ struct Comparison {
 
 // Hierarchical bootstrap paired by block: each resample draws blocks with replacement and then, in each drawn block, steps
 // of either side with replacement. Steps of a block are autocorrelated; what they share shows between blocks, which is why
-// blocks are drawn. With few blocks percentile intervals are too narrow, so the tail probability is widened to Phi(-sqrt(N /
-// (N - 1)) * t(N - 1)), the expanded percentile interval of Hesterberg (The American Statistician 69(4), 2015). steps[i] and
-// baseline[i] are block i's step times in run order. Throws InputError for fewer than 2 blocks, different numbers of blocks,
-// an empty block, or a value that is not finite.
+// blocks are drawn. Two corrections make a 95% interval cover 95% with as few as ten blocks:
+// - Drawing steps adds their variance to that between blocks, which holds it already. For means the blocks' own means are
+//   therefore pulled together until the total is the unbiased variance between blocks (Davison and Hinkley, Bootstrap
+//   Methods and their Application, 1997, section 3.8). For p99 nothing is taken off: its interval is rather too wide.
+// - Percentile intervals from N blocks are too narrow, so the tail probability is widened to Phi(-t(N - 1)), for p99 to
+//   Phi(-sqrt(N / (N - 1)) * t(N - 1)): Hesterberg's expanded percentile interval (The American Statistician 69(4), 2015).
+// steps[i] and baseline[i] are block i's step times in run order. Throws InputError for fewer than 2 blocks, different
+// numbers of blocks, an empty block, or a value that is not finite.
 using Blocks = std::span<const std::vector<double>>;
 Comparison compare_blocks(Blocks steps, Blocks baseline, BootstrapOptions options = {});
 

@@ -14,9 +14,10 @@ enum class Align { left, right };
 // an empty field in CSV, null in JSON.
 struct Cell {
   std::variant<std::monostate, std::string, double, std::int64_t> value;
-  int decimals = 2;   // of a double in text and Markdown
-  bool sign = false;  // a double is shown with + or -
-  std::string mark;   // footnote mark behind it in text and Markdown: "*"
+  int decimals = 2;      // of a double in text and Markdown
+  bool sign = false;     // a double is shown with + or -
+  std::string shown_as;  // what text and Markdown show instead of the value: "<0.001"
+  std::string mark;      // footnote mark behind it in text and Markdown: "*"
 
   Cell() = default;
   Cell(std::string text) : value(std::move(text)) {}
@@ -30,7 +31,8 @@ struct Column {
   std::string header;  // "mean"
   std::string unit;    // "ms"; may be empty
   Align align = Align::right;
-  std::string key;  // field name in CSV and JSON; derived from header and unit when empty: "mean_ms"
+  std::string key;       // field name in CSV and JSON; derived from header and unit when empty: "mean_ms"
+  std::size_t wrap = 0;  // text only: cells longer than this many characters go on in a further line; 0: never
 };
 
 struct Table {

@@ -3,8 +3,8 @@
 #include <ctime>
 #include <stdexcept>
 
+#include "reports/embedded/build_facts.hpp"
 #include "reports/results.hpp"
-#include "slacktier_build_facts.hpp"
 
 namespace slacktier {
 namespace {
@@ -19,9 +19,9 @@ std::string rfc3339(std::int64_t unix_s) {
 
 }  // namespace
 
-std::string tool_version() { return SLACKTIER_VERSION; }
-std::string git_commit() { return SLACKTIER_BUILT_COMMIT; }
-bool git_dirty() { return SLACKTIER_BUILT_DIRTY; }
+std::string tool_version() { return build_facts().version; }
+std::string git_commit() { return build_facts().commit; }
+bool git_dirty() { return build_facts().dirty; }
 
 Json provenance(const ProvenanceInput& input) {
   Json result = {{"tool", input.program},

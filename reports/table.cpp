@@ -61,8 +61,9 @@ std::string shown(const Cell& cell) {
   } else if (const auto* number = std::get_if<double>(&cell.value); number && std::isfinite(*number)) {
     text = fmt::format("{:.{}f}", *number, cell.decimals);
     // What rounds to zero has no sign.
-    if (text.find_first_not_of("-0.") == std::string::npos && text[0] == '-') text.erase(0, 1);
-    if (cell.sign && text[0] != '-') text = fmt::format("+{}", text);
+    const bool zero = text.find_first_not_of("-0.") == std::string::npos;
+    if (zero && text[0] == '-') text.erase(0, 1);
+    if (cell.sign && !zero && text[0] != '-') text = fmt::format("+{}", text);
   } else {
     text = dash;
   }

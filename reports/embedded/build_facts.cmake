@@ -1,4 +1,5 @@
-# Writes OUTPUT, a header that says which VERSION and commit of the source tree ROOT is built. COMMIT stands in where there is no git.
+# Writes OUTPUT, a C++ source that defines slacktier::build_facts(): VERSION and the commit of the source tree ROOT. COMMIT stands
+# in where there is no git. An unchanged file is left alone, so that nothing is compiled again.
 set(commit "unknown")
 set(dirty "false")
 find_program(GIT git)
@@ -16,7 +17,10 @@ if(found EQUAL 0)
 elseif(COMMIT)
   set(commit ${COMMIT})
 endif()
-set(text "#pragma once\n#define SLACKTIER_VERSION \"${VERSION}\"\n#define SLACKTIER_BUILT_COMMIT \"${commit}\"\n#define SLACKTIER_BUILT_DIRTY ${dirty}\n")
+set(text "#include \"reports/embedded/build_facts.hpp\"\n
+namespace slacktier {\n
+BuildFacts build_facts() { return {\"${VERSION}\", \"${commit}\", ${dirty}}; }\n
+}  // namespace slacktier\n")
 if(EXISTS "${OUTPUT}")
   file(READ "${OUTPUT}" old)
 endif()

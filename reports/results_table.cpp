@@ -102,7 +102,7 @@ Table overhead_table(const Envelope& results) {
   Table table;
   table.title = "Decode step by placement";
   table.head = head_of(results);
-  table.columns = {{"configuration", "", Align::left, "", 28},
+  table.columns = {{"configuration", "", Align::left, "", 26},
                    {"load", "", Align::left, ""},
                    {"mean", "ms", Align::right, ""},
                    {"p50", "ms", Align::right, ""},

@@ -34,12 +34,12 @@ TEST_CASE("the overhead table as text", "[results_table]") {
   const std::string text = render(overhead_table(read_envelope(example_path("results"))), TableFormat::text);
   const std::string expected =
       std::string("Decode step by placement\n") + head +
-      "configuration                load    mean    p50    p99  slowdown  95% interval       p  host  meas.  wrong  paper\n"
-      "                                       ms     ms     ms         %             %           GiB    GiB   rows      %\n"
-      "---------------------------  -----  -----  -----  -----  --------  ------------  ------  ----  -----  -----  -----\n"
-      "DRAM baseline                agent  29.41  29.40  31.10  baseline             –       –   223   2.15      0      –\n"
-      "both on 1 disk, cache split  agent  29.77  29.75      –      +1.2  [+1.0, +1.5]  <0.001    34      –      0   +1.2\n"
-      "  evenly\n"
+      "configuration          load    mean    p50    p99  slowdown  95% interval       p  host  meas.  wrong  paper\n"
+      "                                 ms     ms     ms         %             %           GiB    GiB   rows      %\n"
+      "---------------------  -----  -----  -----  -----  --------  ------------  ------  ----  -----  -----  -----\n"
+      "DRAM baseline          agent  29.41  29.40  31.10  baseline             –       –   223   2.15      0      –\n"
+      "both on 1 disk, cache  agent  29.77  29.75      –      +1.2  [+1.0, +1.5]  <0.001    34      –      0   +1.2\n"
+      "  split evenly\n"
       "\n"
       "slowdown: mean step against the baseline's, 95% interval by hierarchical bootstrap over blocks; p: Mann-Whitney of "
       "block means\n"

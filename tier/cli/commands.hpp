@@ -1,0 +1,32 @@
+// The commands of slacktier-tier. Each adds its options to `app`; what it returns runs them and gives the exit code.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace slacktier::cli {
+
+using Command = std::function<int()>;
+
+Command add_stage(CLI::App& app);
+Command add_verify(CLI::App& app);
+Command add_inspect(CLI::App& app);
+Command add_discard(CLI::App& app);
+
+// Options that commands share.
+void add_disks(CLI::App& app, std::vector<std::string>& disks, const std::string& what);
+void add_serials(CLI::App& app, std::vector<std::string>& serials);
+void add_quiet(CLI::App& app, bool& quiet);
+// --format text | json: true for json.
+void add_format(CLI::App& app, bool& json);
+
+// "1GiB", "1.5 GB", "4096": bytes, in binary (KiB to TiB) or decimal (kB to TB) units. Throws UsageError naming `option`.
+std::uint64_t parse_bytes(const std::string& option, const std::string& text);
+
+// A callback for staging and verifying: shows progress on stderr unless `quiet`, and throws Interrupted after Ctrl-C.
+std::function<void(std::uint64_t done, std::uint64_t total)> watch(const std::string& label, bool bytes, bool quiet);
+
+}  // namespace slacktier::cli

@@ -26,5 +26,9 @@ fi
 if [ "${1:-}" = --fix ]; then
   exec "$tool" -i "${sources[@]}"
 fi
-"$tool" --dry-run --Werror "${sources[@]}" || { echo "to mend: ci/format.sh --fix" >&2; exit 1; }
+if ! found=$("$tool" --dry-run --Werror "${sources[@]}" 2>&1); then
+  grep -E '^[^ ]+:[0-9]+:[0-9]+: ' <<<"$found" || echo "$found"
+  echo "to mend: ci/format.sh --fix" >&2
+  exit 1
+fi
 echo "${#sources[@]} files are well formed"

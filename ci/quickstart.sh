@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # From a fresh clone to the first result: installs what is missing, builds the programs, runs the campaign `quickstart`.
 # Only the result goes to stdout. Further arguments are passed on: ci/quickstart.sh --seed 7
-#   SLACKTIER_SCRATCH   where the campaign stages its image: a directory on the disk to be measured (default build/scratch)
+#   SLACKTIER_SCRATCH   where the campaign stages its image and leaves its results: a directory on the disk to be measured (default build/scratch)
 set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 
@@ -9,6 +9,4 @@ ci/setup.sh
 cmake --preset cpu >&2
 cmake --build --preset cpu --target programs -j "$(nproc)" >&2
 
-export SLACKTIER_SCRATCH=${SLACKTIER_SCRATCH:-$PWD/build/scratch}
-mkdir -p -- "$SLACKTIER_SCRATCH"
-exec build/cpu/bin/slacktier-harness run quickstart "$@"
+exec build/cpu/bin/slacktier-harness run quickstart --scratch "${SLACKTIER_SCRATCH:-build/scratch}" "$@"

@@ -58,7 +58,7 @@ def breach(name, target, known):
     """Why file `name` may not include `target` (a path from the root), or None."""
     room, target_room = name.split("/")[0], target.split("/")[0]
     if target not in known:
-        return f'"{target}" is no file of the tree: includes are written from the root of the repository'
+        return f'"{target}" is no file of the tree: paths start at its root, and what comes from elsewhere stands in <>'
     if program(target) and program(target) != program(name):
         return f'"{target}" belongs to a program, which nothing includes'
     allowed = ALLOWED.get(room)

@@ -19,7 +19,7 @@ LONGEST, LONG = 500, 400
 MARKERS = re.compile(r"\b(" + "|".join(["TO" "DO", "FIX" "ME", "X" "XX", "st" "ub", "place" "holder", "un" "implemented",
                                         "not " "implemented"]) + r")\b")
 # Absolute paths of one machine; a scratch folder is made with mktemp.
-MACHINE = re.compile(r"(?<![\w.$}/-])/(" + "|".join(["wo" "rk", "fa" "rm", "ro" "ot", "ho" "me"]) + r")/|(?<![\w.$}-])/t" r"mp/[a-z]")
+MACHINE = re.compile(r"(?<![\w.$}/-])/(" + "|".join(["wo" "rk", "fa" "rm", "ro" "ot"]) + r")/|(?<![\w.$}-])/t" r"mp/[a-z]")
 
 
 def check(root):

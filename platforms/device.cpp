@@ -1,6 +1,7 @@
 #include "platforms/device.hpp"
 
-#include "fmt/format.h"
+#include <fmt/format.h>
+
 #include "platforms/backend.hpp"
 #include "platforms/error.hpp"
 

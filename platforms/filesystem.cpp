@@ -15,7 +15,8 @@
 #include <system_error>
 #include <vector>
 
-#include "fmt/format.h"
+#include <fmt/format.h>
+
 #include "platforms/error.hpp"
 #include "platforms/proc_text.hpp"
 

@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <charconv>
 
-#include "fmt/format.h"
+#include <fmt/format.h>
+
 #include "platforms/error.hpp"
 #include "platforms/proc_text.hpp"
 #include "platforms/quantity.hpp"

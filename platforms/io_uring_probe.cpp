@@ -8,7 +8,8 @@
 #include <cstdlib>
 #include <system_error>
 
-#include "fmt/format.h"
+#include <fmt/format.h>
+
 #include "platforms/proc_text.hpp"
 
 namespace slacktier {

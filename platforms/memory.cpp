@@ -8,7 +8,8 @@
 #include <system_error>
 #include <utility>
 
-#include "fmt/format.h"
+#include <fmt/format.h>
+
 #include "platforms/error.hpp"
 
 namespace slacktier {

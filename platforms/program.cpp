@@ -9,7 +9,8 @@
 #include <new>
 #include <string>
 
-#include "fmt/format.h"
+#include <fmt/format.h>
+
 #include "platforms/error.hpp"
 
 namespace slacktier {

@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "fmt/format.h"
+#include <fmt/format.h>
+
 #include "platforms/futex.hpp"
 #include "platforms/quantity.hpp"
 

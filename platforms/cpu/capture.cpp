@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "fmt/format.h"
+#include <fmt/format.h>
+
 #include "platforms/error.hpp"
 
 namespace slacktier::cpu {

@@ -3,7 +3,8 @@
 
 #include <thread>
 
-#include "fmt/format.h"
+#include <fmt/format.h>
+
 #include "platforms/backend.hpp"
 #include "platforms/cpu/capture.hpp"
 #include "platforms/cpu/graph.hpp"

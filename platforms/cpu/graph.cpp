@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <set>
 
-#include "fmt/format.h"
+#include <fmt/format.h>
+
 #include "platforms/error.hpp"
 #include "platforms/futex.hpp"
 

@@ -4,7 +4,8 @@
 #include <cstring>
 #include <exception>
 
-#include "fmt/format.h"
+#include <fmt/format.h>
+
 #include "platforms/error.hpp"
 
 namespace slacktier::cpu {

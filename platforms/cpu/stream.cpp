@@ -1,6 +1,7 @@
 #include "platforms/cpu/stream.hpp"
 
-#include "fmt/format.h"
+#include <fmt/format.h>
+
 #include "platforms/cpu/capture.hpp"
 #include "platforms/error.hpp"
 

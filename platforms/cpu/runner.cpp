@@ -126,10 +126,10 @@ void Runner::carry_out(const Operation& operation) {
       operation.function(operation.target);
       break;
     case OperationKind::copy:
-      std::memmove(operation.target, operation.source, operation.bytes);
+      if (operation.bytes != 0) std::memmove(operation.target, operation.source, operation.bytes);
       break;
     case OperationKind::fill:
-      std::memset(operation.target, operation.value, operation.bytes);
+      if (operation.bytes != 0) std::memset(operation.target, operation.value, operation.bytes);
       break;
   }
   timeline_.advance(clock.now() - begin);

@@ -33,11 +33,14 @@ double normal_cdf(double z) { return 0.5 * std::erfc(-z * 0.7071067811865476); }
 class GeneratedSessions final : public SessionSource {
  public:
   GeneratedSessions(const generator::Profile& profile, std::uint64_t seed)
-      : profile_(profile), seed_(seed), tokens_(profile, seed) {}
+      : profile_(profile), seed_(seed), shape_(~seed), tokens_(profile, seed), class_point_(shape_.uniform()) {}
 
   bool next(Session& session) override {
-    generator::Random& random = tokens_.random();
-    const std::size_t index = choose_class(random.uniform());
+    generator::Random& random = shape_;
+    // Steps of the golden ratio instead of draws: every stretch of the stream has its due share of each class, as a file of
+    // sessions in turn from many groups has.
+    class_point_ = std::fmod(class_point_ + 0.6180339887498949, 1.0);
+    const std::size_t index = choose_class(class_point_);
     const SessionClass& made = profile_.classes[index];
     std::uint64_t group = 0;
     if (random.uniform() < made.lone_share) {
@@ -58,19 +61,24 @@ class GeneratedSessions final : public SessionSource {
       return quantile(values, normal_cdf(made.coherence * hidden + own * random.normal()));
     };
 
+    const std::uint64_t text = index * 4;  // of the class: system turn, task, formats
     std::size_t leading = quantile(made.leading_tokens, random.uniform());
     if (made.system_tokens > 0) {
       const std::size_t system = std::min<std::size_t>(made.system_tokens, leading);
-      add_turn(session, Role::system, system, style, index * 2, system);
+      add_leading(session, Role::system, system, style, text, system);
       leading -= system;
     }
-    if (leading > 0) add_turn(session, Role::user, leading, style, index * 2 + 1, made.task_tokens);
+    if (leading > 0) add_leading(session, Role::user, leading, style, text + 1, made.task_tokens);
     for (std::size_t turn = 0; turn < assistant_turns; ++turn) {
-      add_turn(session, Role::assistant, length(made.assistant_tokens, written), style, 0, 0);
+      add_turn(session, Role::assistant, length(made.assistant_tokens, written), style, made.assistant_frame, text + 2);
       if (turn + 1 == assistant_turns) break;
       const std::size_t reply = length(made.reply_tokens, read);
       const bool tool = made.pattern == Pattern::tools || (made.pattern == Pattern::service && reply >= 100);
-      add_turn(session, tool ? Role::tool : Role::user, reply, style, 0, 0);
+      if (tool) {
+        add_turn(session, Role::tool, reply, style, made.tool_frame, text + 3);
+      } else {
+        add_turn(session, Role::user, reply, style, {}, 0);
+      }
     }
     session.turns.resize(turns_);
     return true;
@@ -88,23 +96,41 @@ class GeneratedSessions final : public SessionSource {
     return index;
   }
 
-  // The first `shared` tokens are those of a text that all sessions of the class begin with.
-  void add_turn(Session& session, Role role, std::size_t tokens, const generator::Style& style, std::uint64_t text,
-                std::size_t shared) {
+  // Adds an empty turn of a role, its memory reused.
+  std::vector<std::uint32_t>& new_turn(Session& session, Role role) {
     if (turns_ == session.turns.size()) session.turns.emplace_back();
     Turn& turn = session.turns[turns_++];
     turn.role = role;
-    turn.ids.resize(tokens);
+    turn.ids.clear();
     tokens_.start_turn();
+    return turn.ids;
+  }
+
+  // A turn before the first assistant turn, whose first `shared` tokens are those of a text that the class has in common.
+  void add_leading(Session& session, Role role, std::size_t tokens, const generator::Style& style, std::uint64_t text,
+                   std::size_t shared) {
+    std::vector<std::uint32_t>& ids = new_turn(session, role);
+    while (ids.size() < std::min(tokens, shared)) ids.push_back(tokens_.quote(text, ids.size()));
+    while (ids.size() < tokens) ids.push_back(tokens_.next(style, style.read));
+  }
+
+  void add_turn(Session& session, Role role, std::size_t tokens, const generator::Style& style,
+                const generator::Frame& frame, std::uint64_t text) {
+    std::vector<std::uint32_t>& ids = new_turn(session, role);
+    const bool framed = frame.share > 0 && shape_.uniform() < frame.share;
+    const std::size_t opening = framed ? std::min<std::size_t>(frame.opening, tokens) : 0;
+    const std::size_t closing = framed && tokens >= frame.opening + frame.closing ? frame.closing : 0;
+    while (ids.size() < opening) ids.push_back(tokens_.quote(text, ids.size()));
     const generator::RoleStyle& role_style = role == Role::assistant ? style.written : style.read;
-    for (std::size_t i = 0; i < tokens; ++i) {
-      turn.ids[i] = i < shared ? tokens_.quote(text, i) : tokens_.next(style, role_style);
-    }
+    while (ids.size() < tokens - closing) ids.push_back(tokens_.next(style, role_style));
+    while (ids.size() < tokens) ids.push_back(tokens_.quote(text, 100 + tokens - ids.size()));
   }
 
   const generator::Profile& profile_;
   std::uint64_t seed_;
+  generator::Random shape_;  // classes, groups and lengths
   generator::TokenProcess tokens_;
+  double class_point_;
   std::uint64_t count_ = 0, lone_groups_ = 0;
   std::size_t turns_ = 0;  // of the session being made
 };

@@ -1,9 +1,11 @@
 // The numbers that make a kind of generated sessions, and where they come from.
 //
 // Measured on real sessions: shares of session classes and groups, quantiles of lengths, the cumulative frequency of tokens
-// by rank. Fitted: everything in Style, by an evolution strategy (CMA-ES) that minimised the squared differences between
-// generated and real sessions of LRU hit rates (64 interleaved sessions, ten capacities from 10 k to 4 M rows, orders 2 to
-// 4, decode lookups; prefill lookups with a tenth of the weight) and of the share of n-grams never seen before.
+// by rank, how many tokens most turns begin and end with. Fitted: everything in Style, to LRU hit rates of all those
+// sessions (decode lookups of orders 2 to 4 at ten capacities from 10 k to 4 M rows under 64 sessions, agents under 128 too;
+// prefill lookups with less weight; the share of n-grams never seen before), by an evolution strategy (CMA-ES), then damped
+// least squares, then, for agents, a few parameters by hand. No group was held out, so that how well this holds for other
+// sessions of these kinds is for a comparison with such sessions to say.
 #pragma once
 
 #include <array>
@@ -31,7 +33,8 @@ struct RoleStyle {
   double own_least = 1, own_tail = 0;
   double idiom_least = 1, idiom_tail = 0;
   double document_mean = 1;
-  // A copy begins at the fraction u^recency of the possible places, counted back from the current one.
+  // A copy begins at a distance back between 8 tokens and the session's start, at the fraction u^recency of the way on a
+  // logarithmic scale (1: log-uniform).
   double recency = 1;
 };
 
@@ -55,6 +58,12 @@ enum class Pattern {
   service,   // system user (assistant user-or-tool)* assistant; long replies come from tools
 };
 
+// The format of a role's turns in a harness: tokens that most of them begin and end with.
+struct Frame {
+  std::uint32_t opening = 0, closing = 0;  // tokens
+  double share = 0;                        // of the turns
+};
+
 // Sessions of one make: a harness of agents, or a way of chatting.
 struct SessionClass {
   const char* name = "";
@@ -62,12 +71,13 @@ struct SessionClass {
   Pattern pattern = Pattern::dialogue;
   std::uint32_t groups = 1;  // groups that come back; group g = floor(groups * u^group_skew)
   double group_skew = 1;
-  double lone_share = 0;                         // share of sessions whose group has no other session
-  double coherence = 0;                          // correlation of turn lengths within a session
-  std::uint32_t language = 1;                    // classes of one language share common idioms
-  std::uint32_t style = 0;                       // index in Profile::styles
-  std::uint32_t system_tokens = 0;               // system turn, the same in all sessions of the class
-  std::uint32_t task_tokens = 0;                 // beginning of the first user turn, likewise
+  double lone_share = 0;            // share of sessions whose group has no other session
+  double coherence = 0;             // correlation of turn lengths within a session
+  std::uint32_t language = 1;       // classes of one language share common idioms
+  std::uint32_t style = 0;          // index in Profile::styles
+  std::uint32_t system_tokens = 0;  // system turn, the same in all sessions of the class
+  std::uint32_t task_tokens = 0;    // beginning of the first user turn, likewise
+  Frame assistant_frame{}, tool_frame{};
   Quantiles assistant_turns{};                   // per session
   Quantiles assistant_tokens{}, reply_tokens{};  // per assistant turn; per user or tool turn after the first assistant turn
   Quantiles leading_tokens{};                    // all turns before the first assistant turn together

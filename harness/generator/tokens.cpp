@@ -9,7 +9,7 @@ namespace {
 constexpr std::uint64_t kStep = 0xD1B54A32D192ED03u, kGolden = 0x9E3779B97F4A7C15u;
 constexpr std::uint32_t kFirstId = 3, kIds = 127'997;  // ordinary ids, a prime number of them: [3, 128000)
 constexpr std::uint32_t kPairBuckets = 1u << 16;
-constexpr double kLongestCopy = 3000;
+constexpr double kLongestCopy = 3000, kNearest = 8;  // tokens
 
 double power(double u, double exponent) { return std::pow(u, exponent); }
 
@@ -85,9 +85,12 @@ std::uint32_t TokenProcess::append(std::uint32_t id) {
   return id;
 }
 
-std::size_t TokenProcess::back(std::size_t places, double recency) {
-  const auto n = static_cast<std::size_t>(static_cast<double>(places) * power(random_.uniform(), recency));
-  return std::min(n, places - 1);
+// Distances of real reuse are spread about evenly over their logarithm, whatever the session's length so far.
+std::size_t TokenProcess::distance_back(double recency) {
+  const auto n = static_cast<double>(past_.size());
+  const double d = n <= kNearest ? 1 + random_.uniform() * (n - 1)
+                                 : kNearest * std::exp(std::log(n / kNearest) * power(random_.uniform(), recency));
+  return static_cast<std::size_t>(std::clamp(d, 1.0, n - 1));
 }
 
 void TokenProcess::begin_own_at(std::size_t position, const RoleStyle& role) {
@@ -96,13 +99,15 @@ void TokenProcess::begin_own_at(std::size_t position, const RoleStyle& role) {
   left_ = std::min(kLongestCopy, role.own_least * power(random_.uniform(), -role.own_tail));
 }
 
-// The last entry of places is the current position itself. False when there is no earlier one, or (pairs share buckets)
-// none is found in three draws.
-bool TokenProcess::begin_own(Places& places, bool pair, const RoleStyle& role) {
+// Copies from behind the latest of the places at or before a distance drawn, or the oldest one. The last of the places is
+// the current position itself. False when there is no earlier one, or (pairs share buckets) none is found in three draws.
+bool TokenProcess::begin_own(const Places& places, bool pair, const RoleStyle& role) {
   if (places.epoch != epoch_ || places.at.size() < 2) return false;
-  const std::size_t earlier = places.at.size() - 1, last = past_.size() - 1;
+  const std::size_t last = past_.size() - 1;
+  const auto first = places.at.begin(), end = places.at.end() - 1;
   for (int draw = 0; draw < 3; ++draw) {
-    const std::size_t p = places.at[earlier - 1 - back(earlier, role.recency)];
+    const auto later = std::upper_bound(first, end, static_cast<std::uint32_t>(last - distance_back(role.recency)));
+    const std::size_t p = later == first ? *first : *(later - 1);
     if (pair && (p == 0 || past_[p] != past_[last] || past_[p - 1] != past_[last - 1])) continue;
     begin_own_at(p + 1, role);
     return true;
@@ -124,7 +129,7 @@ void TokenProcess::begin_span(const Style& style, const RoleStyle& role) {
   if (chosen(own)) {
     if (n < 4) return begin_idiom(Span::common_idiom);
     double y = random_.uniform() * own;
-    if ((y -= role.own_anywhere) < 0) return begin_own_at(n - 1 - back(n - 1, role.recency), role);
+    if ((y -= role.own_anywhere) < 0) return begin_own_at(n - 1 - distance_back(role.recency), role);
     if ((y -= role.own_after_two) < 0 && begin_own(pair_places(past_[n - 2], past_[n - 1]), true, role)) return;
     if (begin_own(ones_[past_[n - 1]], false, role)) return;
     return begin_idiom(Span::common_idiom);

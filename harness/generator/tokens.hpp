@@ -31,7 +31,6 @@ class TokenProcess {
  public:
   TokenProcess(const Profile& profile, std::uint64_t seed);
 
-  Random& random() { return random_; }
   // Forgets the session's past; `group` and `language` choose the idioms and documents from now on.
   void start_session(std::uint64_t group, std::uint32_t language);
   // Ends the span that runs: the next token begins another.
@@ -49,9 +48,9 @@ class TokenProcess {
   };
 
   void begin_span(const Style& style, const RoleStyle& role);
-  bool begin_own(Places& places, bool pair, const RoleStyle& role);
+  bool begin_own(const Places& places, bool pair, const RoleStyle& role);
   void begin_own_at(std::size_t position, const RoleStyle& role);
-  std::size_t back(std::size_t places, double recency);
+  std::size_t distance_back(double recency);
   std::uint32_t idiom(std::uint64_t salt, const IdiomSpread& spread);
   std::uint32_t token(std::uint64_t bits) const;
   std::uint32_t append(std::uint32_t id);

@@ -148,12 +148,12 @@ SlowdownResult read_slowdown(const Reader& in) {
   return slowdown;
 }
 
-constexpr std::pair<const char*, std::optional<std::int64_t> HostMemory::*> memory_fields[] = {
-    {"computed_full_geometry_bytes", &HostMemory::computed_full_geometry_bytes},
-    {"computed_bytes", &HostMemory::computed_bytes},
-    {"measured_bytes", &HostMemory::measured_bytes},
-    {"rss_bytes", &HostMemory::rss_bytes},
-    {"registered_bytes", &HostMemory::registered_bytes}};
+constexpr std::pair<const char*, std::optional<std::int64_t> HostMemoryResult::*> memory_fields[] = {
+    {"computed_full_geometry_bytes", &HostMemoryResult::computed_full_geometry_bytes},
+    {"computed_bytes", &HostMemoryResult::computed_bytes},
+    {"measured_bytes", &HostMemoryResult::measured_bytes},
+    {"rss_bytes", &HostMemoryResult::rss_bytes},
+    {"registered_bytes", &HostMemoryResult::registered_bytes}};
 
 constexpr std::pair<const char*, std::optional<double> PaperValue::*> paper_fields[] = {{"mean_pct", &PaperValue::mean_pct},
                                                                                         {"mean_ms", &PaperValue::mean_ms},

@@ -52,7 +52,7 @@ struct SlowdownResult {
 };
 SlowdownResult slowdown(const Comparison& comparison, const MannWhitney& test);
 
-struct HostMemory {
+struct HostMemoryResult {
   std::optional<std::int64_t>
       computed_full_geometry_bytes;            // what this placement needs per node at the table's full size, all ranks
   std::optional<std::int64_t> computed_bytes;  // the same of what this run really holds (scaled images, one rank)
@@ -78,7 +78,7 @@ struct ConfigurationResult {
   std::optional<SlowdownResult> slowdown;
   std::optional<AaCheck> aa_check;  // of the baseline
   std::optional<Interval> run_order_slope_ms_per_block;
-  HostMemory host_memory;
+  HostMemoryResult host_memory;
   std::vector<LayerResult> layers;
   std::int64_t mismatches = 0, checked_rows = 0;
   std::optional<PaperValue> paper;

@@ -1,0 +1,18 @@
+// The subcommands of slacktier-harness, one file each.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <vector>
+
+namespace slacktier {
+
+// What the program was called with, for provenance.
+struct Invocation {
+  std::vector<std::string> argv;
+};
+
+// Adds the subcommand to `app`; when it is chosen, `run` is set to what it does (returning the exit code).
+void add_run_command(CLI::App& app, const Invocation& invocation, std::function<int()>& run);
+
+}  // namespace slacktier

@@ -1,0 +1,21 @@
+#include "harness/cli/commands.hpp"
+#include "platforms/program.hpp"
+#include "reports/results.hpp"
+
+int main(int argc, char** argv) {
+  using namespace slacktier;
+  const Invocation invocation{{argv, argv + argc}};
+  return run_program("slacktier-harness", [&] {
+    CLI::App app{"Runs and evaluates placements of LLM lookup tables on memory tiers"};
+    app.set_version_flag("--version", tool_version());
+    app.require_subcommand(1);
+    std::function<int()> run;
+    add_run_command(app, invocation, run);
+    try {
+      app.parse(argc, argv);
+    } catch (const CLI::ParseError& error) {
+      return app.exit(error) == 0 ? 0 : 2;
+    }
+    return run();
+  });
+}

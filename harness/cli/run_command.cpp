@@ -1,0 +1,192 @@
+// slacktier-harness run: placements against the DRAM baseline on a live tier.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <memory>
+
+#include "harness/cli/commands.hpp"
+#include "harness/provenance.hpp"
+#include "harness/run.hpp"
+#include "platforms/error.hpp"
+#include "platforms/host.hpp"
+#include "platforms/program.hpp"
+#include "reports/json.hpp"
+#include "reports/results_table.hpp"
+#include "reports/table.hpp"
+
+namespace slacktier {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct RunArguments {
+  std::string campaign = "quickstart", placement, windows, device = "cpu", format = "table", out,
+              scratch = "slacktier-scratch";
+  std::vector<std::string> traces, disks;
+  std::string token_map, workloads, rank, sessions, q, blocks, block_steps, warm_steps, seed;
+  std::uint64_t size = 0;
+  bool top_up = false, dry_run = false, quiet = false, verbose = false, no_check = false, redact = false, list = false;
+};
+
+// "agent=FILE" or "FILE", whose name up to the first dot names the workload. Several files of one name form one workload.
+void apply_traces(Campaign& campaign, const std::vector<std::string>& traces) {
+  if (traces.empty()) return;
+  campaign.workloads.clear();
+  for (const auto& trace : traces) {
+    const auto equals = trace.find('=');
+    const std::string path = equals == std::string::npos ? trace : trace.substr(equals + 1);
+    const std::string file = fs::path(path).filename().string();
+    const std::string name = equals == std::string::npos ? file.substr(0, file.find('.')) : trace.substr(0, equals);
+    auto found =
+        std::find_if(campaign.workloads.begin(), campaign.workloads.end(), [&](const auto& w) { return w.name == name; });
+    if (found == campaign.workloads.end()) found = campaign.workloads.insert(found, Workload{name, {}});
+    found->traces.push_back(path);
+  }
+}
+
+template <class T>
+void apply_number(const std::string& text, const char* option, T& field) {
+  if (text.empty()) return;
+  std::size_t used = 0;
+  unsigned long long value = 0;
+  try {
+    value = std::stoull(text, &used);
+  } catch (const std::exception&) {
+    used = 0;
+  }
+  if (used != text.size() || text[0] == '-' || value > std::numeric_limits<T>::max())
+    throw UsageError(fmt::format("{} {}: a whole number is needed", option, text));
+  field = static_cast<T>(value);
+}
+
+Campaign campaign_of(const RunArguments& arguments) {
+  Campaign campaign = load_campaign(arguments.campaign);
+  apply_traces(campaign, arguments.traces);
+  if (!arguments.workloads.empty()) {
+    std::vector<Workload> kept;
+    for (const auto& workload : campaign.workloads)
+      if (("," + arguments.workloads + ",").find("," + workload.name + ",") != std::string::npos) kept.push_back(workload);
+    if (kept.empty()) throw UsageError(fmt::format("--workloads {}: the campaign has none of these", arguments.workloads));
+    campaign.workloads = kept;
+  }
+  apply_number(arguments.rank, "--rank", campaign.rank);
+  apply_number(arguments.sessions, "--sessions", campaign.sessions);
+  apply_number(arguments.q, "--tokens-per-session", campaign.tokens_per_session);
+  apply_number(arguments.blocks, "--blocks", campaign.blocks);
+  apply_number(arguments.block_steps, "--block-steps", campaign.block_steps);
+  apply_number(arguments.warm_steps, "--warm-steps", campaign.warm_steps);
+  apply_number(arguments.seed, "--seed", campaign.seed);
+  if (arguments.size > 0) campaign.image_bytes = arguments.size;
+  if (arguments.top_up) campaign.top_up = true;
+  if (arguments.no_check) campaign.check = false;
+  if (!arguments.placement.empty()) {
+    const Envelope file = read_envelope(arguments.placement, "placement");
+    const Placement placement = placement_from_json(file.results, load_table_spec(campaign.table), arguments.placement);
+    campaign.placements.resize(1);
+    campaign.placements.push_back(placement);
+  }
+  validate(campaign);
+  return campaign;
+}
+
+int run(const RunArguments& arguments, const Invocation& invocation) {
+  if (arguments.list) {
+    for (const auto& campaign : built_in_campaigns()) fmt::print("{:<12} {}\n", campaign.name, campaign.summary);
+    return 0;
+  }
+  const TableFormat format = parse_table_format(arguments.format);
+  Campaign campaign = campaign_of(arguments);
+  RunOptions options;
+  options.token_map = arguments.token_map;
+  options.quiet = arguments.quiet;
+  options.stop = [] { return interrupted(); };
+  std::vector<int> layers;
+  for (const auto& layer : load_table_spec(campaign.table).layers) layers.push_back(layer.layer);
+  options.model = arguments.windows.empty() ? paper_v41_model()
+                                            : model_from_windows(read_envelope(arguments.windows, "windows"), layers);
+  options.images.disks = arguments.disks;
+  options.images.quiet = arguments.quiet;
+  if (options.images.disks.empty()) options.images.disks = {arguments.scratch};
+  if (arguments.dry_run) {
+    for (const auto& line : plan_campaign(campaign, options)) fmt::print("{}\n", line);
+    return 0;
+  }
+  if (arguments.disks.empty()) fs::create_directories(arguments.scratch);
+  const fs::path out = arguments.out.empty()
+                           ? fs::path(arguments.scratch) / (fs::path(campaign.name).stem().string() + ".results.json")
+                           : fs::path(arguments.out);
+  options.samples_dir = (out.parent_path() / (out.stem().string() + "-samples")).string();
+
+  ProvenanceInput provenance_input;
+  provenance_input.program = "slacktier-harness run";
+  provenance_input.argv = invocation.argv;
+  provenance_input.seed = campaign.seed;
+  provenance_input.start_unix_s = static_cast<std::int64_t>(std::time(nullptr));
+  const std::unique_ptr<Device> device = open_device(arguments.device);
+  RunOutcome outcome = run_campaign(*device, campaign, options);
+  const DeviceFacts facts = device->facts();
+  provenance_input.facts["host"] = host_json(read_host_facts());
+  provenance_input.facts["device"] = {{"name", facts.name}, {"backend", facts.backend}, {"detail", facts.detail}};
+  outcome.envelope.provenance = provenance(provenance_input);
+  if (arguments.redact) redact(outcome.envelope);
+  write_envelope(out, outcome.envelope);
+
+  const Table overhead = format == TableFormat::text ? overhead_table(outcome.envelope) : full_table(outcome.envelope);
+  fmt::print("{}\n", render(overhead, format));
+  if (arguments.verbose || format == TableFormat::text) fmt::print("{}\n", render(layer_table(outcome.envelope), format));
+  std::fflush(stdout);
+  fmt::print(stderr, "results: {}\n", out.string());
+  if (outcome.interrupted) throw Interrupted();
+  if (!outcome.failure.empty()) throw DeviceError(outcome.failure + "; what had run is saved in " + out.string());
+  if (outcome.mismatches > 0) {
+    fmt::print(stderr, "slacktier-harness: {} mismatches between gathered rows and their origin\n", outcome.mismatches);
+    return 1;
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_run_command(CLI::App& app, const Invocation& invocation, std::function<int()>& chosen) {
+  auto arguments = std::make_shared<RunArguments>();
+  CLI::App* command =
+      app.add_subcommand("run", "Run placements against the DRAM baseline on a live tier and print what each costs");
+  RunArguments& a = *arguments;
+  command->add_option("campaign", a.campaign, "Campaign: a name (--list shows them) or a JSON file")->capture_default_str();
+  command->add_flag("--list", a.list, "List the built-in campaigns");
+  command->add_option("--placement", a.placement, "Placement file to run instead of the campaign's placements");
+  command->add_option("--windows", a.windows,
+                      "Windows file with the layers' times; default: the paper's DeepSeek-V4.1 on 4 x H200");
+  command->add_option("--trace", a.traces, "Token sessions, NAME=FILE or FILE (JSONL, plain, gzip or zstd); repeatable");
+  command->add_option("--token-map", a.token_map,
+                      "Token map of the table (little-endian int32 per raw id); needed with --trace of raw ids");
+  command->add_flag("--top-up", a.top_up, "Add generated sessions when a trace has too few (labelled in the results)");
+  command->add_option("--workloads", a.workloads, "Run only these workloads, comma-separated");
+  command->add_option("--device", a.device, "Compute device")->capture_default_str();
+  command->add_option("--disk", a.disks, "Folder for image files, or a staged image (file or block device); one per disk");
+  command->add_option("--scratch", a.scratch, "Folder for images and results when --disk or --out are not given")
+      ->capture_default_str();
+  command->add_option("--size", a.size, "Image size of all layers together, e.g. 2GiB; default: the campaign's")
+      ->transform(CLI::AsSizeValue(false));
+  command->add_option("--rank", a.rank, "Rank whose share of the tables is served");
+  command->add_option("--sessions", a.sessions, "Concurrent sessions B");
+  command->add_option("--tokens-per-session", a.q, "Tokens per session and step q");
+  command->add_option("--blocks", a.blocks, "Interleaved blocks");
+  command->add_option("--block-steps", a.block_steps, "Measured steps of each placement in a block");
+  command->add_option("--warm-steps", a.warm_steps, "Steps through the directories before the measurement");
+  command->add_option("--seed", a.seed, "Seed of rows, generated sessions and block order");
+  command->add_flag("--no-check", a.no_check, "Do not compare every gathered row with its origin");
+  command->add_option("--out", a.out, "Result file; raw samples go beside it");
+  command->add_option("--format", a.format, "table, md, csv or json")->capture_default_str();
+  command->add_flag("--redact", a.redact, "Hash host names, serials and paths in the result file");
+  command->add_flag("--dry-run", a.dry_run, "Only say what would be staged and run: bytes and seconds");
+  command->add_flag("-q,--quiet", a.quiet, "No progress");
+  command->add_flag("-v,--verbose", a.verbose, "Per-layer table in every format");
+  command->callback(
+      [arguments, &invocation, &chosen] { chosen = [arguments, &invocation] { return run(*arguments, invocation); }; });
+}
+
+}  // namespace slacktier

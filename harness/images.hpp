@@ -1,0 +1,46 @@
+// The staged images a campaign reads: found on the disks named, or staged as files.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "harness/campaign.hpp"
+#include "tier/image.hpp"
+
+namespace slacktier {
+
+struct ImageOptions {
+  // Folders (image files are made and reused inside, one folder a disk), or staged images (files or block devices: their
+  // number must be the placement's number of disks). Never written unless a folder.
+  std::vector<std::string> disks;
+  bool quiet = false;
+};
+
+class Images {
+ public:
+  // Prepares an image for every number of disks that the campaign's placements use. A placement with more disks than folders
+  // gets several files in one folder, and warnings() says so. Throws what stage_image and open_image throw.
+  Images(const Campaign& campaign, const TableSpec& spec, const ImageOptions& options);
+
+  // Paths of the image over `disks` disks.
+  const std::vector<std::string>& paths(std::uint32_t disks) const;
+  // Stored pages of each layer of the spec; equal in all images of the campaign, so that every placement serves the same
+  // rows.
+  const std::vector<PageFold>& folds() const { return folds_; }
+  const PageGeometry& geometry() const { return geometry_; }
+  std::uint64_t seed() const { return seed_; }
+  const std::vector<Warning>& warnings() const { return warnings_; }
+  // "2.0 GiB on 1 disk(s): DIR/…" per image, for a table's head and for provenance.
+  std::vector<std::string> describe() const;
+
+ private:
+  std::map<std::uint32_t, std::vector<std::string>> images_;
+  std::vector<PageFold> folds_;
+  PageGeometry geometry_;
+  std::uint64_t seed_ = 1;
+  std::vector<Warning> warnings_;
+};
+
+}  // namespace slacktier

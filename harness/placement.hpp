@@ -1,0 +1,36 @@
+// Which tier each layer's table lives on: read from a placement file, or one of a campaign's.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "reports/results.hpp"
+#include "tier/table.hpp"
+
+namespace slacktier {
+
+struct LayerPlacement {
+  std::string source = "dram";            // "dram" or a page source
+  std::uint32_t disks = 1;                // disks of the image that page sources read from
+  int threads = 1;                        // I/O threads per disk
+  std::uint64_t cache_rows_per_rank = 0;  // GPU cache of this layer
+};
+
+struct Placement {
+  std::string name;
+  std::map<int, LayerPlacement> layers;  // by model layer
+  std::string cache_policy = "clock";    // cache.policy: of every layer's directory
+  bool first_layer_first = true;         // order "layer-first": a layer's reads are submitted before the next is planned
+  bool row_dedup = true, page_dedup = true;
+
+  bool all_dram() const;
+};
+
+// `json` is the results of a placement envelope or an element of a campaign's placements. Throws InputError naming `where`,
+// field and fix: unknown keys, sources and policies, layers that the table does not have or that are missing.
+Placement placement_from_json(const Json& json, const TableSpec& spec, const std::string& where);
+Json to_json(const Placement& placement);
+
+}  // namespace slacktier

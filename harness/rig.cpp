@@ -1,0 +1,132 @@
+#include "harness/rig.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "platforms/error.hpp"
+#include "platforms/host.hpp"
+
+namespace slacktier {
+namespace {
+
+const char* status_name(StepStatus status) {
+  switch (status) {
+    case StepStatus::ok:
+      return "ok";
+    case StepStatus::read_error:
+      return "read_error";
+    case StepStatus::timed_out:
+      return "timed_out";
+    case StepStatus::no_buffers:
+      return "no_buffers";
+  }
+  return "unknown";
+}
+
+double us(Nanos t) { return static_cast<double>(t) / 1e3; }
+
+}  // namespace
+
+Rig::Rig(Device& device, const TableSpec& spec, const Campaign& campaign, const Placement& placement, const StepModel& model,
+         const Images& images, const std::vector<std::unique_ptr<HostTable>>& tables)
+    : spec_(spec), campaign_(campaign), placement_(placement), layers_(spec.layers.size()) {
+  const std::uint64_t rss_before = read_process_memory().resident;
+  TierOptions options;
+  options.shard_map = campaign.shard_map;
+  options.ranks = campaign.ranks;
+  options.rank = campaign.rank;
+  options.max_tokens = campaign.sessions * campaign.tokens_per_session;
+  options.geometry = images.geometry();
+  options.folds = images.folds();
+  options.seed = images.seed();
+  options.first_layer_first = placement.first_layer_first;
+  options.row_dedup = placement.row_dedup;
+  options.page_dedup = placement.page_dedup;
+  for (std::size_t l = 0; l < spec.layers.size(); ++l) {
+    const LayerPlacement& wanted = placement.layers.at(spec.layers[l].layer);
+    LayerSetup setup;
+    setup.source = wanted.source;
+    setup.threads = wanted.threads;
+    setup.cache_rows = wanted.cache_rows_per_rank;
+    setup.policy = placement.cache_policy;
+    if (wanted.source == "dram")
+      setup.host_table = tables[l].get();
+    else
+      setup.disks = images.paths(wanted.disks);
+    options.layers.push_back(setup);
+  }
+  tier_ = std::make_unique<Tier>(device, spec, options);
+
+  main_ = device.create_stream("model");
+  device.begin_capture(*main_);
+  tier_->enqueue_begin(*main_);
+  for (std::size_t k = 0; k < model.layer_time.size(); ++k) {
+    for (std::size_t l = 0; l < spec.layers.size(); ++l)
+      if (spec.layers[l].layer == static_cast<int>(k)) tier_->enqueue_layer(*main_, l);
+    main_->compute(model.layer_time[k]);
+  }
+  tier_->enqueue_end(*main_);
+  graph_ = device.end_capture(*main_);
+  rss_growth_ = read_process_memory().resident - std::min(read_process_memory().resident, rss_before);
+}
+
+void Rig::warm(const StepTrace& trace, std::uint64_t steps) {
+  const std::uint64_t rss_before = read_process_memory().resident;
+  const auto order = static_cast<std::size_t>(spec_.max_ngram);
+  for (std::uint64_t s = 0; s < steps; ++s) {
+    const StepView step = trace.step(s);
+    tier_->advance(step.prefill_context);
+    active_context_.clear();
+    for (std::size_t t = 0; t < step.active.size(); ++t)
+      if (step.active[t])
+        active_context_.insert(active_context_.end(), step.context.begin() + static_cast<std::ptrdiff_t>(t * order),
+                               step.context.begin() + static_cast<std::ptrdiff_t>((t + 1) * order));
+    tier_->advance(active_context_);
+  }
+  tier_->fill_advanced();
+  rss_growth_ += read_process_memory().resident - std::min(read_process_memory().resident, rss_before);
+}
+
+void Rig::step(const StepView& step, bool measured) {
+  if (!step.prefill_context.empty()) {
+    tier_->advance(step.prefill_context);
+    tier_->fill_advanced();
+  }
+  tier_->begin_step(step.context, step.active);
+  graph_->launch(*main_);
+  main_->synchronize();
+  const StepReport& report = tier_->finish_step();
+  for (const auto& layer : report.layers)
+    if (layer.status != StepStatus::ok)
+      throw DeviceError(fmt::format("{}: step {}: {}", placement_.name, report.epoch,
+                                    layer.fault.empty() ? status_name(layer.status) : layer.fault));
+  if (campaign_.check) tier_->check(checks_);
+  if (measured) record(report);
+}
+
+void Rig::record(const StepReport& report) {
+  blocks_.back().push_back(static_cast<double>(report.step) / 1e6);
+  Nanos s = -1;  // the step's first page submission: s of every layer
+  for (const auto& layer : report.layers)
+    if (layer.submitted >= 0 && (s < 0 || layer.submitted < s)) s = layer.submitted;
+  for (std::size_t l = 0; l < layers_.size(); ++l) {
+    const LayerReport& in = report.layers[l];
+    LayerSamples& out = layers_[l];
+    out.lookups += in.counts.lookups;
+    out.owned += in.counts.owned;
+    out.hits += in.counts.hits;
+    out.reused += in.counts.reused;
+    ++out.status[status_name(in.status)];
+    out.pages.push_back(in.counts.pages);
+    out.resolve_us.push_back(us(in.resolve_end - in.resolve_begin));
+    out.open_us.push_back(us(in.opened));
+    out.stall_us.push_back(us(in.stall));
+    if (in.counts.pages == 0) continue;
+    ++out.steps_with_miss;
+    out.submit_us.push_back(us(in.submitted));
+    out.read_us.push_back(us(in.arrived - s));
+  }
+}
+
+}  // namespace slacktier

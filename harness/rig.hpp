@@ -1,0 +1,64 @@
+// One configuration of a campaign, ready to run: a tier, its captured decode graph, and the samples it has collected.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "harness/campaign.hpp"
+#include "harness/images.hpp"
+#include "harness/interleave.hpp"
+#include "harness/step_model.hpp"
+#include "tier/tier.hpp"
+
+namespace slacktier {
+
+// Per measured step and layer of one configuration, in run order.
+struct LayerSamples {
+  std::vector<double> pages, resolve_us, submit_us, read_us, open_us, stall_us;  // submit and read only of steps that read
+  std::uint64_t lookups = 0, owned = 0, hits = 0, reused = 0, steps_with_miss = 0;
+  std::map<std::string, std::int64_t> status;
+};
+
+class Rig {
+ public:
+  // Builds tier and graph. `tables` holds the host table of each layer that is in DRAM.
+  Rig(Device& device, const TableSpec& spec, const Campaign& campaign, const Placement& placement, const StepModel& model,
+      const Images& images, const std::vector<std::unique_ptr<HostTable>>& tables);
+
+  // Steps of the trace through the directories without reads, then the caches filled from the rows' origin.
+  void warm(const StepTrace& trace, std::uint64_t steps);
+  // One live step. `measured` false: run and checked, not recorded. Throws DeviceError naming the page and disk of a failed
+  // read.
+  void step(const StepView& step, bool measured);
+  // Starts a block: block(b) of the samples are its steps.
+  void begin_block() { blocks_.emplace_back(); }
+  void drop_empty_block() {
+    if (!blocks_.empty() && blocks_.back().empty()) blocks_.pop_back();
+  }
+
+  const Placement& placement() const { return placement_; }
+  const std::vector<std::vector<double>>& blocks() const { return blocks_; }  // step_ms by block
+  const std::vector<LayerSamples>& layers() const { return layers_; }
+  const CheckReport& checks() const { return checks_; }
+  Tier& tier() { return *tier_; }
+  std::uint64_t rss_growth() const { return rss_growth_; }
+
+ private:
+  void record(const StepReport& report);
+
+  const TableSpec& spec_;
+  const Campaign& campaign_;
+  Placement placement_;
+  std::uint64_t rss_growth_ = 0;
+  std::unique_ptr<Tier> tier_;
+  std::unique_ptr<Stream> main_;
+  std::unique_ptr<Graph> graph_;
+  std::vector<std::uint32_t> active_context_;
+  std::vector<std::vector<double>> blocks_;
+  std::vector<LayerSamples> layers_;
+  CheckReport checks_;
+};
+
+}  // namespace slacktier

@@ -1,0 +1,359 @@
+#include "harness/run.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <numeric>
+#include <random>
+
+#include "harness/generator.hpp"
+#include "harness/interleave.hpp"
+#include "harness/rig.hpp"
+#include "harness/sessions.hpp"
+#include "platforms/error.hpp"
+#include "platforms/host.hpp"
+#include "platforms/progress.hpp"
+#include "reports/npy.hpp"
+#include "reports/results_file.hpp"
+#include "reports/samples.hpp"
+
+namespace slacktier {
+namespace {
+
+StepTrace record_steps(const Campaign& campaign, const Workload& workload, const TableSpec& spec, const TokenMap& map,
+                       std::uint64_t steps) {
+  SessionOptions session_options;
+  session_options.raw_vocabulary = spec.raw_vocabulary;
+  std::unique_ptr<SessionSource> source = workload.traces.empty() ? generated_sessions(workload.name, campaign.seed)
+                                                                  : open_sessions(workload.traces, session_options);
+  std::unique_ptr<SessionSource> top_up;
+  if (campaign.top_up && !workload.traces.empty()) {
+    const auto kinds = generated_kinds();
+    const bool known = std::find(kinds.begin(), kinds.end(), workload.name) != kinds.end();
+    top_up = generated_sessions(known ? workload.name : kinds.front(), campaign.seed);
+  }
+  InterleaveOptions options;
+  options.sessions = campaign.sessions;
+  options.q = campaign.tokens_per_session;
+  options.steps = steps;
+  options.top_up = top_up.get();
+  Interleaver interleaver(*source, spec, map, options);
+  return StepTrace::record(interleaver, steps);
+}
+
+std::int64_t as_count(std::uint64_t value) { return static_cast<std::int64_t>(value); }
+
+std::optional<double> rate(std::uint64_t part, std::uint64_t whole) {
+  if (whole == 0) return {};
+  return static_cast<double>(part) / static_cast<double>(whole);
+}
+
+RankResult rank_result(const LayerSamples& samples, const Campaign& campaign, bool resident) {
+  RankResult result;
+  result.rank = static_cast<int>(campaign.rank);
+  result.lookups = as_count(samples.lookups);
+  result.owned = as_count(samples.owned);
+  if (!resident) {
+    result.hit_rate = rate(samples.hits, samples.owned);
+    result.reuse_rate = rate(samples.reused, samples.owned);
+    result.p_any_miss = rate(samples.steps_with_miss, samples.pages.size());
+    result.miss_pages_per_step = distribution(samples.pages);
+    result.t_submit_us = distribution(samples.submit_us);
+    result.t_done_us = distribution(samples.read_us);
+  }
+  result.resolve_us = distribution(samples.resolve_us);
+  result.t_open_us = distribution(samples.open_us);
+  result.stall_us = distribution(samples.stall_us);
+  result.status = samples.status;
+  return result;
+}
+
+std::vector<double> all_steps(const Rig& rig) {
+  std::vector<double> steps;
+  for (const auto& block : rig.blocks()) steps.insert(steps.end(), block.begin(), block.end());
+  return steps;
+}
+
+std::vector<double> block_means(const Rig& rig) {
+  std::vector<double> means;
+  for (const auto& block : rig.blocks())
+    means.push_back(std::accumulate(block.begin(), block.end(), 0.0) / static_cast<double>(block.size()));
+  return means;
+}
+
+std::string file_name(const std::string& workload, const std::string& placement) {
+  std::string name = workload + "-" + placement;
+  for (char& c : name)
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '-';
+  return name + ".npy";
+}
+
+class WorkloadRun {
+ public:
+  WorkloadRun(Device& device, const TableSpec& spec, const Campaign& campaign, const Workload& workload,
+              const RunOptions& options, const Images& images, const std::vector<std::unique_ptr<HostTable>>& tables,
+              const TokenMap& map)
+      : spec_(spec),
+        campaign_(campaign),
+        workload_(workload),
+        options_(options),
+        trace_(record_steps(campaign, workload, spec, map, campaign.steps())) {
+    for (const auto& placement : campaign.placements) {
+      rigs_.push_back(std::make_unique<Rig>(device, spec, campaign, placement, options.model, images, tables));
+      Progress progress(fmt::format("{}: warming {}", workload.name, placement.name), campaign.warm_steps,
+                        ProgressUnit::steps, stderr_progress(options.quiet));
+      rigs_.back()->warm(trace_, campaign.warm_steps);
+      progress.advance(campaign.warm_steps);
+    }
+    for (const auto& placement : campaign.placements) run_order_[placement.name].reserve(campaign.blocks);
+  }
+
+  // Every placement once a block, in an order drawn anew for each block. Ends early when asked to stop.
+  void run(std::mt19937_64& random) {
+    const std::uint64_t per_block = campaign_.lead_steps + campaign_.block_steps;
+    Progress progress(fmt::format("{}: measuring", workload_.name), campaign_.blocks * per_block * rigs_.size(),
+                      ProgressUnit::steps, stderr_progress(options_.quiet));
+    double position = 0;
+    std::vector<std::size_t> order(rigs_.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    for (std::uint32_t block = 0; block < campaign_.blocks; ++block) {
+      std::shuffle(order.begin(), order.end(), random);
+      for (const std::size_t r : order) {
+        Rig& rig = *rigs_[r];
+        rig.begin_block();
+        run_order_[rig.placement().name].push_back(position++);
+        for (std::uint64_t s = 0; s < per_block; ++s) {
+          if (options_.stop && options_.stop()) throw Interrupted();
+          rig.step(trace_.step(campaign_.warm_steps + block * per_block + s), s >= campaign_.lead_steps);
+          progress.advance();
+        }
+      }
+    }
+  }
+
+  // Whole blocks that every placement has: an interrupted or failed run is compared on these.
+  std::size_t common_blocks() const {
+    std::size_t blocks = campaign_.blocks;
+    for (const auto& rig : rigs_) {
+      std::size_t whole = 0;
+      for (const auto& block : rig->blocks()) whole += block.size() == campaign_.block_steps;
+      blocks = std::min(blocks, whole);
+    }
+    return blocks;
+  }
+
+  void report(std::vector<ConfigurationResult>& out, const std::vector<std::uint64_t>& table_bytes) {
+    const std::size_t common = common_blocks();
+    const Rig& baseline = *rigs_.front();
+    for (const auto& rig : rigs_) out.push_back(configuration(*rig, baseline, common, table_bytes));
+  }
+
+  const StepTrace& trace() const { return trace_; }
+  std::uint64_t mismatches() const {
+    std::uint64_t sum = 0;
+    for (const auto& rig : rigs_) sum += rig->checks().mismatches;
+    return sum;
+  }
+  std::string first_mismatch() const {
+    for (const auto& rig : rigs_)
+      if (!rig->checks().first_mismatch.empty()) return rig->placement().name + ": " + rig->checks().first_mismatch;
+    return {};
+  }
+  const std::vector<std::unique_ptr<Rig>>& rigs() const { return rigs_; }
+
+ private:
+  ConfigurationResult configuration(Rig& rig, const Rig& baseline, std::size_t common,
+                                    const std::vector<std::uint64_t>& table_bytes) {
+    ConfigurationResult result;
+    result.name = rig.placement().name;
+    result.workload = workload_.name;
+    const std::vector<double> steps = all_steps(rig);
+    result.steps = as_count(steps.size());
+    result.step_ms = distribution(steps);
+    if (!options_.samples_dir.empty() && !steps.empty())
+      result.samples = write_npy(options_.samples_dir, file_name(workload_.name, rig.placement().name), steps);
+    result.placement = to_json(rig.placement());
+    rig.drop_empty_block();
+    result.block_mean_ms = block_means(rig);
+    for (const auto& block : rig.blocks()) result.block_steps.push_back(as_count(block.size()));
+    const std::vector<double>& order = run_order_[rig.placement().name];
+    if (result.block_mean_ms.size() >= 3)
+      result.run_order_slope_ms_per_block =
+          run_order_slope(std::span(order).first(result.block_mean_ms.size()), result.block_mean_ms);
+    BootstrapOptions bootstrap;
+    bootstrap.seed = campaign_.seed;
+    if (&rig == &baseline) {
+      if (common >= 2) result.aa_check = aa_check(Blocks(rig.blocks()).first(common), bootstrap);
+    } else {
+      result.baseline = baseline.placement().name;
+      if (common >= 2) {
+        const auto base_means = block_means(baseline);
+        result.slowdown =
+            slowdown(compare_blocks(Blocks(rig.blocks()).first(common), Blocks(baseline.blocks()).first(common), bootstrap),
+                     mann_whitney(std::span(result.block_mean_ms).first(common), std::span(base_means).first(common)));
+      }
+    }
+    // A node runs all ranks of a layer: what one rank holds, times the ranks, is what the node needs.
+    const HostMemoryCount memory = rig.tier().host_memory();
+    result.host_memory.computed_full_geometry_bytes = as_count(memory.full_geometry * campaign_.ranks);
+    result.host_memory.computed_bytes = as_count(memory.allocated);
+    std::uint64_t tables = 0;
+    for (std::size_t l = 0; l < spec_.layers.size(); ++l)
+      if (rig.placement().layers.at(spec_.layers[l].layer).source == "dram") tables += table_bytes[l];
+    result.host_memory.rss_bytes = as_count(rig.rss_growth() + tables);
+    result.host_memory.registered_bytes = as_count(memory.registered);
+    result.host_memory.measured_bytes = result.host_memory.rss_bytes;
+    for (std::size_t l = 0; l < spec_.layers.size(); ++l) {
+      LayerResult layer;
+      layer.k = spec_.layers[l].layer;
+      layer.window_ms = static_cast<double>(options_.model.window(layer.k)) / 1e6;
+      layer.ranks = {rank_result(rig.layers()[l], campaign_, rig.tier().core(l).resident())};
+      result.layers.push_back(layer);
+    }
+    result.mismatches = as_count(rig.checks().mismatches);
+    result.checked_rows = as_count(rig.checks().checked);
+    result.paper = paper_value(campaign_, rig.placement().name, workload_.name);
+    return result;
+  }
+
+  const TableSpec& spec_;
+  const Campaign& campaign_;
+  const Workload& workload_;
+  const RunOptions& options_;
+  StepTrace trace_;
+  std::vector<std::unique_ptr<Rig>> rigs_;
+  std::map<std::string, std::vector<double>> run_order_;
+};
+
+Json settings_of(const Campaign& campaign, const TableSpec& spec, const Images& images, const StepModel& model,
+                 const std::string& device) {
+  Json settings;
+  settings["campaign"] = campaign.name;
+  settings["model"] = model.name;
+  settings["table"] = spec.name;
+  settings["table_fingerprint"] = spec.fingerprint();
+  settings["ranks"] = campaign.ranks;
+  settings["measured_ranks"] = {campaign.rank};
+  settings["shard_map"] = to_string(campaign.shard_map);
+  settings["device"] = device;
+  settings["sessions"] = campaign.sessions;
+  settings["tokens_per_session"] = campaign.tokens_per_session;
+  settings["warm"] = "generated";
+  settings["warm_steps"] = campaign.warm_steps;
+  settings["blocks"] = campaign.blocks;
+  settings["block_steps"] = campaign.block_steps;
+  settings["lead_steps"] = campaign.lead_steps;
+  settings["checked"] = campaign.check;
+  settings["seed"] = campaign.seed;
+  settings["image_bytes"] = campaign.image_bytes;
+  settings["images"] = images.describe();
+  settings["step_model_ms"] = static_cast<double>(model.step()) / 1e6;
+  settings["windows_source"] = model.label;
+  for (const auto& layer : spec.layers)
+    settings["windows_ms"][std::to_string(layer.layer)] = static_cast<double>(model.window(layer.layer)) / 1e6;
+  return settings;
+}
+
+}  // namespace
+
+RunOutcome run_campaign(Device& device, const Campaign& campaign, const RunOptions& options) {
+  validate(campaign);
+  const TableSpec spec = load_table_spec(campaign.table);
+  const int depth = static_cast<int>(options.model.layer_time.size());
+  for (const auto& layer : spec.layers)
+    if (layer.layer >= depth)
+      throw UsageError(
+          fmt::format("table {} is read at layer {}, the step model has {} layers", spec.name, layer.layer, depth));
+  const TokenMap map = options.token_map.empty() ? TokenMap() : TokenMap::load(options.token_map, spec);
+
+  RunOutcome outcome;
+  Envelope& envelope = outcome.envelope;
+  envelope.kind = "results";
+  const Images images(campaign, spec, options.images);
+  envelope.settings = settings_of(campaign, spec, images, options.model, device.facts().name);
+  envelope.warnings = images.warnings();
+  if (!options.model.measured_here) envelope.warnings.push_back({"windows_assumed", options.model.label, "/settings/model"});
+  if (device.facts().backend == "cpu")
+    envelope.warnings.push_back(
+        {"device_cpu", "device: cpu; layers' compute is a timed wait, gather and hash run on host cores", ""});
+  for (std::size_t l = 0; l < spec.layers.size(); ++l) {
+    const Shard shard = make_shard(spec, l, campaign.shard_map, campaign.ranks, campaign.rank);
+    const std::uint64_t pages = images.geometry().pages(shard.rows);
+    if (images.folds()[l].stored_pages < pages) {
+      envelope.warnings.push_back(
+          {"image_scaled",
+           fmt::format("disk image and host table scaled to {:.1f}% of the table; row ids, hashes and directories are "
+                       "at full geometry",
+                       100.0 * static_cast<double>(images.folds()[l].stored_pages) / static_cast<double>(pages)),
+           "/settings/image_bytes"});
+      break;
+    }
+  }
+
+  // Host tables are shared by all placements that keep the layer in DRAM.
+  std::vector<std::unique_ptr<HostTable>> tables(spec.layers.size());
+  std::vector<std::uint64_t> table_bytes(spec.layers.size());
+  for (std::size_t l = 0; l < spec.layers.size(); ++l) {
+    const Shard shard = make_shard(spec, l, campaign.shard_map, campaign.ranks, campaign.rank);
+    const auto origin = generated_rows(spec, l, shard, images.seed());
+    const std::uint64_t before = read_process_memory().resident;
+    const std::uint64_t rows = std::min(images.folds()[l].stored_pages * images.geometry().rows_per_page, shard.rows);
+    tables[l] = std::make_unique<HostTable>(device, spec, *origin, rows);
+    table_bytes[l] = read_process_memory().resident - before;
+  }
+
+  std::vector<ConfigurationResult> results;
+  std::mt19937_64 random(campaign.seed);
+  for (const auto& workload : campaign.workloads) {
+    WorkloadRun run(device, spec, campaign, workload, options, images, tables, map);
+    envelope.settings["workloads"].push_back({{"name", workload.name}, {"sessions", run.trace().describe()}});
+    if (workload.traces.empty() || run.trace().sessions_topped_up() > 0)
+      envelope.warnings.push_back({"sessions_generated", fmt::format("{}: {}", workload.name, run.trace().describe()), ""});
+    if (envelope.settings.contains("sources") == false)
+      for (const auto& rig : run.rigs())
+        for (std::size_t l = 0; l < spec.layers.size(); ++l)
+          envelope.settings["sources"][rig->placement().name][std::to_string(spec.layers[l].layer)] =
+              rig->tier().describe_source(l);
+    try {
+      run.run(random);
+    } catch (const Interrupted&) {
+      outcome.interrupted = true;
+      envelope.warnings.push_back(
+          {"interrupted", "interrupted: the run ended early; whole blocks that every placement has are compared", ""});
+    } catch (const DeviceError& error) {
+      outcome.failure = error.what();
+      envelope.warnings.push_back({"device_failure", error.what(), ""});
+    }
+    run.report(results, table_bytes);
+    outcome.mismatches += run.mismatches();
+    if (run.mismatches() > 0) envelope.warnings.push_back({"mismatches", run.first_mismatch(), ""});
+    if (outcome.interrupted || !outcome.failure.empty()) break;
+  }
+  set_configurations(envelope, results);
+  return outcome;
+}
+
+std::vector<std::string> plan_campaign(const Campaign& campaign, const RunOptions& options) {
+  const TableSpec spec = load_table_spec(campaign.table);
+  const double step_s = static_cast<double>(options.model.step()) / 1e9;
+  const double steps = static_cast<double>(campaign.workloads.size() * campaign.placements.size()) * campaign.blocks *
+                       (campaign.lead_steps + campaign.block_steps);
+  std::uint64_t directory = 0;
+  for (std::size_t l = 0; l < spec.layers.size(); ++l)
+    directory += make_shard(spec, l, campaign.shard_map, campaign.ranks, campaign.rank).rows * sizeof(std::uint32_t);
+  std::uint64_t directories = 0;
+  for (const auto& placement : campaign.placements) directories += placement.all_dram() ? 0 : directory;
+  std::vector<std::string> lines;
+  lines.push_back(fmt::format("campaign {}: {}", campaign.name, campaign.summary));
+  lines.push_back(fmt::format("stages up to {:.1f} GiB per number of disks in {}",
+                              static_cast<double>(campaign.image_bytes) / (1 << 30),
+                              options.images.disks.empty() ? "-" : options.images.disks.front()));
+  lines.push_back(fmt::format("host memory: {:.1f} GiB of tables, up to {:.1f} GiB of directories",
+                              static_cast<double>(campaign.image_bytes) / (1 << 30),
+                              static_cast<double>(directories) / (1 << 30)));
+  lines.push_back(fmt::format("runs {:.0f} steps, about {:.0f} s", steps, steps * step_s * 1.15));
+  return lines;
+}
+
+}  // namespace slacktier

@@ -1,0 +1,76 @@
+#include "harness/step_model.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include "reports/error.hpp"
+#include "reports/paper.hpp"
+
+namespace slacktier {
+namespace {
+
+Nanos from_ms(double ms) { return static_cast<Nanos>(std::llround(ms * 1e6)); }
+
+}  // namespace
+
+Nanos StepModel::step() const { return std::accumulate(layer_time.begin(), layer_time.end(), Nanos{0}); }
+
+Nanos StepModel::window(int layer) const {
+  return std::accumulate(layer_time.begin(), layer_time.begin() + layer, Nanos{0});
+}
+
+StepModel paper_v41_model() {
+  StepModel model;
+  model.name = "DeepSeek-V4.1-Flash";
+  model.label = "windows: the paper's 4xH200 (B = 128), not this machine";
+  for (const double ms : paper_v41_layer_ms()) model.layer_time.push_back(from_ms(ms));
+  return model;
+}
+
+StepModel model_from_windows(const Envelope& windows, const std::vector<int>& layers) {
+  const std::string where = windows.file.empty() ? "windows file" : windows.file;
+  const Json& results = windows.results;
+  if (!results.contains("step_ms") || !results["step_ms"].is_number())
+    throw InputError(fmt::format("{}: results.step_ms is missing: the probe writes the step's time there", where));
+  const double step_ms = results["step_ms"].get<double>();
+
+  std::map<int, double> window_ms{{0, 0.0}};
+  int deepest = 0;
+  for (const Json& layer : results.at("layers")) {
+    const int k = layer.at("k").get<int>();
+    deepest = std::max(deepest, k);
+    if (layer.contains("w_ms") && layer["w_ms"].is_number()) window_ms[k] = layer["w_ms"].get<double>();
+  }
+  for (const int k : layers)
+    if (!window_ms.contains(k))
+      throw InputError(fmt::format("{}: results.layers has no window of layer {}, which reads a table: probe it", where, k));
+  const int n_layers = results.contains("model_layers") && results["model_layers"].is_number_integer()
+                           ? results["model_layers"].get<int>()
+                           : deepest + 1;
+  window_ms[n_layers] = step_ms;
+
+  StepModel model;
+  model.name = results.value("model", std::string("model of the windows file"));
+  model.label = fmt::format("windows: {}", where);
+  model.measured_here = true;
+  double previous = 0;
+  auto after = window_ms.begin();
+  for (int k = 1; k <= n_layers; ++k) {
+    while (after->first < k) ++after;
+    const auto before = after->first == k ? after : std::prev(after);
+    double at = after->second;
+    if (after->first != k)
+      at = before->second + (after->second - before->second) * (k - before->first) / (after->first - before->first);
+    if (at < previous)
+      throw InputError(fmt::format("{}: the window of layer {} ({} ms) is shorter than that of the layer before it ({} ms)",
+                                   where, k, at, previous));
+    model.layer_time.push_back(from_ms(at) - from_ms(previous));
+    previous = at;
+  }
+  return model;
+}
+
+}  // namespace slacktier

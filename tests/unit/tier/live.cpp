@@ -1,0 +1,250 @@
+// The live tier on the cpu device: real images, real reads, every row checked.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <random>
+
+#include "platforms/error.hpp"
+#include "tests/catch.hpp"
+#include "tests/unit/tier/small_table.hpp"
+#include "tier/tier.hpp"
+
+using namespace slacktier;
+using namespace slacktier::testing;
+
+namespace {
+
+constexpr std::uint32_t tokens = 24;
+
+struct Live {
+  Device& device;
+  const TableSpec& spec;
+  std::vector<std::unique_ptr<HostTable>> tables;
+  std::unique_ptr<Tier> tier;
+  std::unique_ptr<Stream> main;
+  std::unique_ptr<Graph> graph;
+  std::mt19937_64 random{11};
+  std::vector<std::uint32_t> context;
+  std::vector<std::uint8_t> active;
+  CheckReport checks;
+
+  Live(Device& on, const TableSpec& table, const std::vector<LayerSetup>& layers, TierOptions options = {})
+      : device(on), spec(table) {
+    options.max_tokens = tokens;
+    options.layers = layers;
+    options.geometry = make_page_geometry(4096, spec.row_bytes);
+    for (std::size_t l = 0; l < spec.layers.size(); ++l) {
+      const Shard shard = make_shard(spec, l, options.shard_map, options.ranks, options.rank);
+      if (options.folds.size() <= l) options.folds.push_back({options.geometry.pages(shard.rows)});
+      if (layers[l].source == "dram") {
+        const auto origin = generated_rows(spec, l, shard, 1);
+        const std::uint64_t rows = std::min(options.folds[l].stored_pages * options.geometry.rows_per_page, shard.rows);
+        tables.push_back(std::make_unique<HostTable>(device, spec, *origin, rows));
+        options.layers[l].host_table = tables.back().get();
+      }
+    }
+    tier = std::make_unique<Tier>(device, spec, options);
+    main = device.create_stream("model");
+    device.begin_capture(*main);
+    tier->enqueue_begin(*main);
+    for (int k = 0; k < 4; ++k) {
+      for (std::size_t l = 0; l < spec.layers.size(); ++l)
+        if (spec.layers[l].layer == k) tier->enqueue_layer(*main, l);
+      main->compute(20'000);
+    }
+    tier->enqueue_end(*main);
+    graph = device.end_capture(*main);
+    context.resize(tokens * static_cast<std::size_t>(spec.max_ngram));
+    active.resize(tokens);
+  }
+
+  void draw() {
+    for (auto& id : context) id = static_cast<std::uint32_t>(random() % 40);
+    for (auto& flag : active) flag = random() % 8 != 0;
+  }
+  const StepReport& step() {
+    tier->begin_step(context, active);
+    graph->launch(*main);
+    main->synchronize();
+    const StepReport& report = tier->finish_step();
+    tier->check(checks);
+    return report;
+  }
+};
+
+LayerSetup on(const std::string& source, const std::vector<std::string>& disks, std::uint64_t cache_rows, int threads = 1) {
+  LayerSetup setup;
+  setup.source = source;
+  setup.disks = disks;
+  setup.cache_rows = cache_rows;
+  setup.threads = threads;
+  return setup;
+}
+
+}  // namespace
+
+TEST_CASE("every placement serves every row bit for bit", "[live]") {
+  const ScratchFolder folder;
+  const TableSpec spec = small_table(folder);
+  const auto one = stage_small(folder, spec, 1), four = stage_small(folder, spec, 4);
+  const auto device = open_device("cpu");
+  const std::vector<std::vector<LayerSetup>> placements = {
+      {on("dram", {}, 0), on("dram", {}, 0)},
+      {on("dram", {}, 0), on("uring", one, 0)},
+      {on("uring", one, 0), on("uring", one, 0)},
+      {on("uring", one, 500, 2), on("uring", one, 50, 3)},
+      {on("uring", four, 300, 2), on("pread", four, 7)},
+      {on("pread", one, 100'000), on("pread", one, 1, 2)},
+  };
+  for (const bool layer_first : {true, false})
+    for (const bool dedup : {true, false})
+      for (const auto& placement : placements) {
+        TierOptions options;
+        options.first_layer_first = layer_first;
+        options.row_dedup = options.page_dedup = dedup;
+        Live live(*device, spec, placement, options);
+        std::uint64_t hits = 0, pages = 0;
+        for (int s = 0; s < 60; ++s) {
+          live.draw();
+          if (s == 20) {
+            std::vector<std::uint32_t> prefill(900 * static_cast<std::size_t>(spec.max_ngram));
+            for (auto& id : prefill) id = static_cast<std::uint32_t>(live.random() % 40);
+            live.tier->advance(prefill);
+            live.tier->fill_advanced();
+          }
+          for (const auto& layer : live.step().layers) {
+            REQUIRE(layer.status == StepStatus::ok);
+            REQUIRE(layer.opened >= 0);
+            hits += layer.counts.hits;
+            pages += layer.counts.pages;
+          }
+        }
+        REQUIRE(live.checks.checked == 60 * 2 * tokens * spec.rows_per_token());
+        REQUIRE(live.checks.mismatches == 0);
+        REQUIRE(live.checks.undelivered == 0);
+        REQUIRE(live.checks.pages == pages);
+        if (placement[0].cache_rows > 0) REQUIRE(hits > 0);
+        if (placement[0].source != "dram") REQUIRE(pages > 0);
+      }
+}
+
+TEST_CASE("the ranks of either shard map together own each lookup once", "[live]") {
+  const ScratchFolder folder;
+  const TableSpec spec = small_table(folder);
+  const auto device = open_device("cpu");
+  for (const ShardMap map : {ShardMap::contiguous, ShardMap::striped}) {
+    std::uint64_t owned = 0, lookups = 0;
+    for (std::uint32_t rank = 0; rank < 2; ++rank) {
+      StageOptions stage;
+      stage.disks = {folder.file("rank" + std::to_string(rank) + to_string(map))};
+      stage.ranks = 2;
+      stage.only_ranks = {rank};
+      stage.shard_map = map;
+      stage_image(spec, stage);
+      TierOptions options;
+      options.shard_map = map;
+      options.ranks = 2;
+      options.rank = rank;
+      Live live(*device, spec, {on("uring", stage.disks, 100), on("uring", stage.disks, 0)}, options);
+      for (int s = 0; s < 20; ++s) {
+        live.draw();
+        for (const auto& layer : live.step().layers) {
+          owned += layer.counts.owned;
+          if (rank == 0) lookups += layer.counts.lookups;
+        }
+      }
+      REQUIRE(live.checks.mismatches == 0);
+    }
+    REQUIRE(owned == lookups);
+  }
+}
+
+TEST_CASE("a scaled image folds pages; rows and directory keep the full geometry", "[live]") {
+  const ScratchFolder folder;
+  const TableSpec spec = small_table(folder);
+  const auto image = stage_small(folder, spec, 1, 1, 0, (1 << 20) + 2 * 64 * 4096);
+  const ImageHeader header = read_image_header(image);
+  const auto device = open_device("cpu");
+  TierOptions options;
+  for (const auto& layer : spec.layers) options.folds.push_back({header.segment(layer.layer, 0).stored_pages});
+  REQUIRE(options.folds[0].stored_pages < 100);
+  Live live(*device, spec, {on("uring", image, 200), on("dram", {}, 0)}, options);
+  for (int s = 0; s < 50; ++s) {
+    live.draw();
+    live.step();
+  }
+  REQUIRE(live.checks.mismatches == 0);
+}
+
+namespace {
+
+// Overwrites every page of a staged image but its header.
+void spoil(const std::string& file, const std::vector<char>& with) {
+  const int fd = ::open(file.c_str(), O_WRONLY);
+  REQUIRE(fd >= 0);
+  const auto bytes = std::filesystem::file_size(file);
+  for (std::uintmax_t at = 1 << 20; at < bytes; at += with.size())
+    REQUIRE(::pwrite(fd, with.data(), std::min<std::uintmax_t>(with.size(), bytes - at), static_cast<off_t>(at)) > 0);
+  ::fsync(fd);
+  ::close(fd);
+}
+
+}  // namespace
+
+TEST_CASE("bad pages open their gates with an error, as zeros, named; the next healthy step is right", "[live]") {
+  const ScratchFolder folder;
+  const TableSpec spec = small_table(folder);
+  const auto device = open_device("cpu");
+  const auto image = stage_small(folder, spec, 1);
+  const std::string saved = folder.file("saved");
+  std::filesystem::copy_file(image[0], saved);
+  for (const std::string& source : {std::string("uring"), std::string("pread")})
+    for (const std::string& fault : {std::string("zero"), std::string("cut"), std::string("foreign")}) {
+      INFO(source << " " << fault);
+      Live live(*device, spec, {on(source, image, 300), on("dram", {}, 0)});
+      for (int s = 0; s < 5; ++s) {
+        live.draw();
+        live.step();
+      }
+      REQUIRE(live.checks.mismatches == 0);
+      if (fault == "zero") spoil(image[0], std::vector<char>(4096, 0));
+      if (fault == "foreign") spoil(image[0], std::vector<char>(4096, 0x5A));
+      if (fault == "cut") std::filesystem::resize_file(image[0], 1 << 20);
+      live.draw();
+      for (auto& id : live.context) id = static_cast<std::uint32_t>(100 + live.random() % 300);  // new rows: misses
+      const StepReport& bad = live.step();
+      REQUIRE(bad.layers[0].status == StepStatus::read_error);
+      REQUIRE(bad.layers[1].status == StepStatus::ok);
+      REQUIRE(bad.layers[0].fault.find(image[0]) != std::string::npos);
+      REQUIRE(bad.layers[0].fault.find("page ") != std::string::npos);
+      REQUIRE(live.checks.mismatches == 0);
+      REQUIRE(live.checks.undelivered > 0);
+      std::filesystem::copy_file(saved, image[0], std::filesystem::copy_options::overwrite_existing);
+      const auto undelivered = live.checks.undelivered;
+      const StepReport& good = live.step();  // the same tokens again
+      REQUIRE(good.layers[0].status == StepStatus::ok);
+      REQUIRE(live.checks.mismatches == 0);
+      REQUIRE(live.checks.undelivered == undelivered);
+    }
+}
+
+TEST_CASE("images of other settings are refused in words", "[live]") {
+  const ScratchFolder folder;
+  const TableSpec spec = small_table(folder);
+  const auto device = open_device("cpu");
+  const auto image = stage_small(folder, spec, 1);
+  const auto make = [&](TierOptions options, const std::vector<std::string>& disks) {
+    Live live(*device, spec, {on("uring", disks, 0), on("dram", {}, 0)}, options);
+  };
+  TierOptions other_seed;
+  other_seed.seed = 2;
+  REQUIRE_THROWS_AS(make(other_seed, image), UsageError);
+  TierOptions other_shard;
+  other_shard.ranks = 2;
+  REQUIRE_THROWS_AS(make(other_shard, image), UsageError);
+  REQUIRE_THROWS(make({}, {folder.file("none")}));
+  REQUIRE_THROWS_AS(Live(*device, spec, {on("no-such-source", image, 0), on("dram", {}, 0)}), UsageError);
+}

@@ -1,0 +1,98 @@
+// The disks of an image as open files, and how a batch is dealt to the threads that read them. Private to tier.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "tier/source.hpp"
+
+namespace slacktier {
+
+class OpenDisks {
+ public:
+  // Opens every disk read-only with O_DIRECT and proves one direct read. Throws std::system_error (cannot be opened or read)
+  // or EnvironmentError (no direct I/O there).
+  OpenDisks(const ImageHeader& header, const std::vector<std::string>& disks);
+  ~OpenDisks();
+  OpenDisks(const OpenDisks&) = delete;
+  OpenDisks& operator=(const OpenDisks&) = delete;
+
+  std::uint32_t count() const { return static_cast<std::uint32_t>(descriptors_.size()); }
+  int descriptor(std::uint32_t disk) const { return descriptors_[disk]; }
+  const std::string& name(std::uint32_t disk) const { return names_[disk]; }
+  std::uint32_t disk_of(std::uint64_t page) const { return static_cast<std::uint32_t>(page % count()); }
+  std::uint64_t offset(const ImageSegment& segment, std::uint64_t page) const {
+    return segment.base + page / count() * page_bytes_;
+  }
+  std::uint32_t page_bytes() const { return page_bytes_; }
+
+  // What is wrong with a page that arrived, by stamp or by whole checksum.
+  PageFault check(const ImageSegment& segment, std::uint64_t page, const std::byte* bytes, bool checksum) const {
+    const std::span<const std::byte> view(bytes, page_bytes_);
+    return checksum ? check_page(view, page, segment.image, nonce_) : check_stamp(view, page, segment.image, nonce_);
+  }
+
+ private:
+  std::vector<int> descriptors_;
+  std::vector<std::string> names_;
+  std::uint32_t page_bytes_;
+  std::uint64_t nonce_;
+};
+
+// One thread's part of a batch: of the pages on its disk, those with ordinal mod parts == part.
+struct Share {
+  ReadBatch* batch = nullptr;
+  std::uint32_t disk = 0, part = 0, parts = 1;
+  std::uint32_t cursor = 0;       // next read of the batch to look at
+  std::uint32_t ordinal = 0;      // pages of this disk seen so far
+  std::uint32_t outstanding = 0;  // submitted, not yet arrived
+  // The next read of this share, or UINT32_MAX when there is none left.
+  std::uint32_t next(const OpenDisks& disks) {
+    const auto n = static_cast<std::uint32_t>(batch->reads.size());
+    for (; cursor < n; ++cursor)
+      if (disks.disk_of(batch->reads[cursor].page) == disk && ordinal++ % parts == part) return cursor++;
+    return UINT32_MAX;
+  }
+};
+
+// Ends a share; the last one of its batch calls the batch's completion.
+inline void finish_share(ReadBatch& batch, Nanos now) {
+  if (batch.remaining.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    batch.completed = now;
+    batch.done(batch);
+  }
+}
+
+// Deals a batch to threads: at most `threads` a disk, never more than the disk has pages in the batch. give(disk, thread,
+// share) queues the share and wakes its thread.
+void deal_batch(ReadBatch& batch, const OpenDisks& disks, std::uint32_t threads,
+                const std::function<void(std::uint32_t disk, std::uint32_t thread, const Share& share)>& give);
+
+// Shares on their way to one thread.
+class ShareQueue {
+ public:
+  void push(const Share& share) {
+    const std::lock_guard lock(mutex_);
+    shares_.push_back(share);
+  }
+  bool pop(Share& share) {
+    const std::lock_guard lock(mutex_);
+    if (shares_.empty()) return false;
+    share = shares_.front();
+    shares_.pop_front();
+    return true;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::deque<Share> shares_;
+};
+
+std::unique_ptr<PageSource> make_uring_source(const ImageHeader& header, const PagePool& pool, const SourceOptions& options);
+std::unique_ptr<PageSource> make_pread_source(const ImageHeader& header, const PagePool& pool, const SourceOptions& options);
+
+}  // namespace slacktier

@@ -1,0 +1,129 @@
+// The step core: a pure state machine without threads, clocks, buffers or devices. Row indices and page completions go in,
+// actions come out. The live driver carries them out on streams and sources; the virtual clock in modelled time.
+//
+// Per layer and step:  on_indices -> [Submit] ... on_pages -> Publish ... settle
+// Layers share nothing, so a driver may call them for different layers at the same time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "platforms/signal.hpp"
+#include "tier/descriptor.hpp"
+#include "tier/directory.hpp"
+#include "tier/pages.hpp"
+#include "tier/shard.hpp"
+#include "tier/source.hpp"
+
+namespace slacktier {
+
+struct LayerCoreOptions {
+  PageGeometry geometry;
+  PageFold fold;
+  Shard shard;
+  std::vector<int> order;  // n-gram order of each column, for counts by order
+  bool resident = false;   // rows come from the host table: no directory, no pages
+  std::string policy = "clock";
+  std::uint64_t cache_rows = 0;
+  std::uint32_t max_lookups = 0;      // lookups of the largest step: tokens * columns
+  std::uint32_t first_buffer = 0;     // this layer's part of the page pool
+  std::uint32_t buffers = 0;          // at least pages_bound(); twice that survives one abandoned step unharmed
+  Descriptor* descriptors = nullptr;  // [max_lookups] where the gather reads them; null: the core keeps its own
+  bool row_dedup = true;              // a row requested twice in a step is read once
+  bool page_dedup = true;             // two rows of one page in a step read it once
+};
+
+struct LayerCounts {
+  std::uint32_t lookups = 0;  // of active tokens
+  std::uint32_t owned = 0;    // of those, rows of this shard
+  std::uint32_t hits = 0, reused = 0, misses = 0, evictions = 0;
+  std::uint32_t pages = 0;     // page reads
+  std::uint32_t unfilled = 0;  // misses without a free slot
+  std::uint32_t failed = 0;    // lookups delivered as zeros because their page failed or came too late
+  std::vector<std::uint32_t> owned_by_column, hits_by_column, reused_by_column;
+};
+
+class LayerCore {
+ public:
+  // Throws what Directory::make throws, and UsageError when `buffers` cannot hold one step.
+  explicit LayerCore(LayerCoreOptions options);
+
+  // Plans a step. `rows` is [tokens][columns] global rows, active[t] == 0 masks token t. The pages to read are reads()
+  // (folded, no duplicates under page dedup), descriptors() is final unless pages fail. Nothing to read: publish at once.
+  // The previous step must have been settled or abandoned.
+  void on_indices(std::uint64_t epoch, std::span<const std::uint32_t> rows, std::span<const std::uint8_t> active);
+
+  std::span<const PageRead> reads() const { return reads_; }
+  std::span<const Descriptor> descriptors() const { return descriptors_.first(lookups_); }
+
+  // All reads of `epoch` are done; faults[i] belongs to reads()[i]. Lookups of failed pages become zeros. Returns the status
+  // to publish. For an abandoned epoch it only ends the quarantine of its buffers; `publish` is false then.
+  struct Release {
+    bool publish = false;
+    StepStatus status = StepStatus::ok;
+  };
+  Release on_pages(std::uint64_t epoch, std::span<const PageFault> faults);
+
+  // The watchdog gives the step up: every lookup that waits for a page becomes a zero, its buffers are quarantined until
+  // on_pages(epoch). False when the pages had arrived already.
+  bool abandon(std::uint64_t epoch);
+
+  // After on_pages and the gather: arrived rows enter the directory, buffers return. Off the critical path.
+  void settle();
+
+  // Warm-up and prefill without reads: the rows (all global rows of `tokens` tokens) pass through the directory as if read.
+  // Slots that got a new row are appended to `filled` (may repeat; the last row of a slot counts: directory().row_of).
+  void advance(std::span<const std::uint32_t> rows, std::vector<std::uint32_t>& filled);
+
+  const LayerCounts& counts() const { return counts_; }
+  bool in_flight() const { return state_ == State::reading; }
+  bool resident() const { return options_.resident; }
+  const Directory* directory() const { return directory_.get(); }
+  const LayerCoreOptions& options() const { return options_; }
+
+ private:
+  enum class State { idle, reading, arrived, abandoned };
+
+  void select_owned(std::span<const std::uint32_t> rows, std::span<const std::uint8_t> active);
+  std::uint32_t buffer_for(std::uint64_t page);
+  std::span<const std::uint32_t> owned_rows() const { return {local_.data(), owned_}; }
+  std::span<const std::uint32_t> owned_at() const { return {at_.data(), owned_}; }
+  void drop_lookups();
+  void count_by_column();
+
+  LayerCoreOptions options_;
+  std::unique_ptr<Directory> directory_;
+  State state_ = State::idle;
+  std::uint64_t epoch_ = 0;
+  std::size_t lookups_ = 0;
+  LayerCounts counts_;
+  std::vector<Descriptor> own_descriptors_;
+  std::span<Descriptor> descriptors_;
+  std::vector<std::uint32_t> local_, at_;  // owned lookups: local row, position; the first owned_ count
+  std::size_t owned_ = 0;
+  std::vector<Miss> misses_;
+  std::vector<Reuse> reuses_;
+  std::vector<PageRead> reads_;
+  std::vector<std::uint32_t> miss_read_;  // index into reads_ of each miss, or no_read
+  std::vector<std::uint8_t> miss_bad_;
+  std::vector<std::uint32_t> free_buffers_;
+  // Abandoned steps whose reads are still out there: epoch and its buffers.
+  struct Quarantine {
+    std::uint64_t epoch = 0;
+    std::vector<PageRead> reads;  // the source still holds a span of them
+  };
+  std::vector<Quarantine> quarantine_;
+  // Open-addressed map page -> index into reads_ of this step.
+  struct PageSlot {
+    std::uint32_t tag = 0;  // step of the entry; entries of other steps are empty
+    std::uint32_t read = 0;
+    std::uint64_t page = 0;
+  };
+  std::vector<PageSlot> page_map_;
+  std::uint32_t page_tag_ = 0;
+};
+
+}  // namespace slacktier

@@ -1,0 +1,464 @@
+#include "tier/tier.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "platforms/error.hpp"
+
+namespace slacktier {
+
+// One batch of reads in flight. Outlives the step when the watchdog gave it up.
+struct Tier::Batch {
+  ReadBatch read;
+  std::vector<PageFault> faults;
+  std::vector<int> errors;
+  Tier* tier = nullptr;
+  Layer* layer = nullptr;
+  std::atomic<bool> busy{false};
+};
+
+struct Tier::Layer {
+  enum class Phase : std::uint32_t { settled, reading, arrived };
+
+  std::size_t index = 0;
+  LayerSetup setup;
+  Shard shard;
+  std::unique_ptr<RowOrigin> origin;
+  std::unique_ptr<Buffer> descriptors, cache_memory, out;
+  CacheArrays cache;
+  std::unique_ptr<LayerCore> core;
+  std::unique_ptr<ImageHeader> image;
+  std::unique_ptr<PageSource> source;  // after what its threads use: destroyed first
+  Signal* signal = nullptr;
+  std::int64_t* gate_before = nullptr;
+  std::int64_t* gate_after = nullptr;
+  std::vector<std::unique_ptr<Batch>> batches;
+  Batch* current = nullptr;
+
+  // Guards the core's transitions between the worker (plan, give up, settle) and a source's thread (pages in).
+  std::mutex transitions;
+  std::atomic<Phase> phase{Phase::settled};
+  Nanos deadline = 0, resolve_begin = 0, resolve_end = 0, submitted = 0, arrived = 0;
+  StepStatus status = StepStatus::ok;
+  std::string fault;
+  std::vector<std::uint64_t> advanced;  // bitmap of slots whose cache bytes are still to be written
+};
+
+Tier::Tier(Device& device, const TableSpec& spec, TierOptions options)
+    : device_(device), spec_(spec), options_(std::move(options)), hash_(make_hash(spec)) {
+  const std::size_t columns = spec.rows_per_token();
+  const std::size_t n_layers = spec.layers.size();
+  if (options_.layers.size() != n_layers || options_.folds.size() != n_layers)
+    throw UsageError(
+        fmt::format("placement: {} layers given, table {} has {}", options_.layers.size(), spec.name, n_layers));
+  if (options_.max_tokens == 0) throw UsageError("placement: a step needs at least one token");
+  device.load_module(tier_modules());
+  const auto max_lookups = static_cast<std::uint32_t>(options_.max_tokens * columns);
+
+  tokens_ = device.allocate_host(options_.max_tokens * (static_cast<std::size_t>(spec.max_ngram) * 4 + 1));
+  context_ = static_cast<std::uint32_t*>(tokens_->host());
+  active_ = reinterpret_cast<std::uint8_t*>(context_ +
+                                            std::size_t{options_.max_tokens} * static_cast<std::size_t>(spec.max_ngram));
+  rows_device_ = device.allocate_device(n_layers * max_lookups * sizeof(std::uint32_t));
+  rows_host_ = device.allocate_host(n_layers * max_lookups * sizeof(std::uint32_t));
+  stamps_ = device.allocate_host((2 + 2 * n_layers) * sizeof(std::int64_t));
+  signals_ = device.allocate_host(n_layers * sizeof(Signal));
+  side_ = device.create_stream("tier-side");
+  hashed_ = device.create_event();
+  posted_ = device.create_event();
+
+  // Buffers for two steps a layer: one given up by the watchdog must not starve the next.
+  std::vector<std::uint32_t> buffers(n_layers, 0);
+  std::uint32_t total = 0;
+  for (std::size_t l = 0; l < n_layers; ++l) {
+    const Shard shard = make_shard(spec, l, options_.shard_map, options_.ranks, options_.rank);
+    std::uint32_t owned_columns = 0;
+    for (std::size_t c = 0; c < columns; ++c) owned_columns += shard.first[c] < shard.last[c];
+    if (options_.layers[l].source != "dram") buffers[l] = 2 * options_.max_tokens * owned_columns;
+    total += buffers[l];
+  }
+  if (total >= max_buffers)
+    throw UsageError(
+        fmt::format("page pool: {} pages for {} tokens a step; the limit is {}", total, options_.max_tokens, max_buffers));
+  if (total > 0) pool_ = std::make_unique<PagePool>(device, options_.geometry.page_bytes, total);
+
+  report_.layers.resize(n_layers);
+  std::uint32_t first_buffer = 0;
+  for (std::size_t l = 0; l < n_layers; ++l) {
+    auto layer = std::make_unique<Layer>();
+    layer->index = l;
+    layer->setup = options_.layers[l];
+    layer->shard = make_shard(spec, l, options_.shard_map, options_.ranks, options_.rank);
+    layer->origin = generated_rows(spec, l, layer->shard, options_.seed);
+    layer->descriptors = device.allocate_host(max_lookups * sizeof(Descriptor));
+    layer->out = device.allocate_device(std::size_t{max_lookups} * spec.row_values * sizeof(std::uint16_t));
+    layer->signal = new (static_cast<Signal*>(signals_->host()) + l) Signal;
+    layer->gate_before = static_cast<std::int64_t*>(stamps_->host()) + 2 + 2 * l;
+    layer->gate_after = layer->gate_before + 1;
+    layer->cache = cache_layout(spec);
+
+    LayerCoreOptions core;
+    core.geometry = options_.geometry;
+    core.fold = options_.folds[l];
+    core.shard = layer->shard;
+    core.resident = layer->setup.source == "dram";
+    core.policy = layer->setup.policy;
+    core.cache_rows = layer->setup.cache_rows;
+    core.max_lookups = max_lookups;
+    core.first_buffer = first_buffer;
+    core.buffers = buffers[l];
+    core.descriptors = static_cast<Descriptor*>(layer->descriptors->host());
+    core.row_dedup = options_.row_dedup;
+    core.page_dedup = options_.page_dedup;
+    first_buffer += buffers[l];
+    layer->core = std::make_unique<LayerCore>(core);
+
+    if (core.resident) {
+      if (!layer->setup.host_table) throw UsageError("placement: a dram layer has no host table");
+    } else {
+      const std::size_t slots = layer->core->directory()->slots();
+      if (slots > 0) {
+        layer->cache_memory = device.allocate_device(slots * (layer->cache.value_bytes + layer->cache.scale_bytes));
+        layer->cache.values = static_cast<std::byte*>(layer->cache_memory->device());
+        layer->cache.scales = layer->cache.values + slots * layer->cache.value_bytes;
+      }
+      layer->advanced.resize((slots + 63) / 64);
+      layer->image = std::make_unique<ImageHeader>(open_image(layer->setup.disks, spec));
+      SourceOptions source;
+      source.disks = layer->setup.disks;
+      source.threads = layer->setup.threads;
+      source.registration = layer->setup.registration;
+      source.verify_checksum = options_.verify_checksum;
+      const ImageSegment& segment = layer->image->segment(spec.layers[l].layer, options_.rank);
+      if (layer->image->seed != options_.seed || layer->image->ranks != options_.ranks ||
+          layer->image->shard_map != options_.shard_map || segment.stored_pages != options_.folds[l].stored_pages)
+        throw UsageError(
+            fmt::format("{}: staged with seed {}, {} ranks {}, {} pages of layer {}; this run wants seed {}, {} ranks "
+                        "{}, {} pages: stage it again with the run's settings",
+                        layer->setup.disks[0], layer->image->seed, layer->image->ranks, to_string(layer->image->shard_map),
+                        segment.stored_pages, spec.layers[l].layer, options_.seed, options_.ranks,
+                        to_string(options_.shard_map), options_.folds[l].stored_pages));
+      layer->source = make_source(layer->setup.source, *layer->image, *pool_, source);
+      for (int i = 0; i < 2; ++i) {
+        auto batch = std::make_unique<Batch>();
+        batch->tier = this;
+        batch->layer = layer.get();
+        batch->faults.resize(buffers[l]);
+        batch->errors.resize(buffers[l]);
+        batch->read.segment = &segment;
+        batch->read.user = batch.get();
+        batch->read.done = [](ReadBatch& read) {
+          auto& self = *static_cast<Batch*>(read.user);
+          self.tier->pages_done(*self.layer, self);
+        };
+        layer->batches.push_back(std::move(batch));
+      }
+    }
+    layers_.push_back(std::move(layer));
+  }
+  worker_ = thread_executor().start("tier-worker", [this] { run_worker(); });
+}
+
+Tier::~Tier() {
+  // Sources first: their threads call back into the layers and ring the worker.
+  for (auto& layer : layers_) layer->source.reset();
+  stop_.store(true, std::memory_order_release);
+  doorbell_.ring();
+  if (worker_) worker_->join();
+}
+
+void Tier::post(void* self) {
+  auto& tier = *static_cast<Tier*>(self);
+  tier.posted_epoch_.store(tier.epoch_, std::memory_order_release);
+  tier.doorbell_.ring();
+}
+
+void Tier::enqueue_begin(Stream& main) {
+  auto* stamps = static_cast<std::int64_t*>(stamps_->host());
+  main.timestamp(&stamps[0]);
+  HashArgs args;
+  args.hash = hash_.get();
+  args.context = context_;
+  args.rows = static_cast<std::uint32_t*>(rows_device_->device());
+  args.tokens = options_.max_tokens;
+  args.layers = static_cast<std::uint32_t>(layers_.size());
+  args.rows_per_token = spec_.rows_per_token();
+  main.launch("tier.hash", args);
+  main.record(*hashed_);
+  side_->wait(*hashed_);
+  side_->copy(rows_host_->host(), rows_device_->device(),
+              rows_host_->bytes() < rows_device_->bytes() ? rows_host_->bytes() : rows_device_->bytes());
+  side_->host_function(&Tier::post, this);
+  side_->record(*posted_);
+  waits_for_post_ = true;
+}
+
+void Tier::enqueue_layer(Stream& main, std::size_t layer_index) {
+  Layer& layer = *layers_[layer_index];
+  // Every gate depends on the post by a graph edge; one wait before the first gate covers all.
+  if (waits_for_post_) main.wait(*posted_);
+  waits_for_post_ = false;
+  main.timestamp(layer.gate_before);
+  main.await(*layer.signal);
+  main.timestamp(layer.gate_after);
+  GatherArgs args;
+  args.descriptors = static_cast<const Descriptor*>(layer.descriptors->device());
+  args.pool = pool_ ? static_cast<const std::byte*>(pool_->device_base()) : nullptr;
+  args.host_table = layer.setup.host_table ? layer.setup.host_table->device_data() : nullptr;
+  args.cache = layer.cache;
+  args.out = static_cast<std::uint16_t*>(layer.out->device());
+  args.lookups = static_cast<std::uint32_t>(options_.max_tokens * spec_.rows_per_token());
+  args.row_values = spec_.row_values;
+  args.row_bytes = spec_.row_bytes;
+  args.page_bytes = options_.geometry.page_bytes;
+  args.format = spec_.format;
+  main.launch("tier.gather", args);
+  main.reset(*layer.signal);
+}
+
+void Tier::enqueue_end(Stream& main) { main.timestamp(static_cast<std::int64_t*>(stamps_->host()) + 1); }
+
+void Tier::begin_step(std::span<const std::uint32_t> context, std::span<const std::uint8_t> active) {
+  std::memcpy(context_, context.data(), context.size_bytes());
+  std::memcpy(active_, active.data(), active.size_bytes());
+  ++epoch_;
+  for (auto& layer : layers_) {
+    layer->signal->arm(epoch_);
+    layer->status = StepStatus::ok;
+    layer->fault.clear();
+    layer->submitted = layer->arrived = 0;
+  }
+}
+
+void Tier::run_worker() {
+  std::uint32_t seen = 0;
+  for (;;) {
+    Nanos wait = -1;
+    for (auto& layer : layers_)
+      if (layer->phase.load(std::memory_order_acquire) == Layer::Phase::reading) {
+        const Nanos left = std::max<Nanos>(0, layer->deadline - monotonic_clock().now());
+        wait = wait < 0 ? left : std::min(wait, left);
+      }
+    seen = doorbell_.wait(seen, wait);
+    if (stop_.load(std::memory_order_acquire)) return;
+    const std::uint64_t posted = posted_epoch_.load(std::memory_order_acquire);
+    if (posted != planned_epoch_) {
+      planned_epoch_ = posted;
+      plan_step();
+    }
+    give_up_late(monotonic_clock().now());
+    if (settle_arrived() && settled_epoch_.load(std::memory_order_relaxed) != planned_epoch_) {
+      settled_epoch_.store(planned_epoch_, std::memory_order_release);
+      settled_.ring();
+    }
+  }
+}
+
+void Tier::plan_step() {
+  seen_indices_ = monotonic_clock().now();
+  const auto* rows = static_cast<const std::uint32_t*>(rows_host_->host());
+  const std::size_t lookups = std::size_t{options_.max_tokens} * spec_.rows_per_token();
+  for (auto& layer : layers_) {
+    layer->resolve_begin = monotonic_clock().now();
+    {
+      const std::lock_guard lock(layer->transitions);
+      layer->core->on_indices(planned_epoch_, {rows + layer->index * lookups, lookups}, {active_, options_.max_tokens});
+    }
+    layer->resolve_end = monotonic_clock().now();
+    layer->phase.store(Layer::Phase::reading, std::memory_order_release);
+    layer->deadline = layer->resolve_end + options_.watchdog;
+    // Layer 1's pages are on their way before layer 14 is planned.
+    if (options_.first_layer_first) start_reads(*layer);
+  }
+  if (!options_.first_layer_first)
+    for (auto& layer : layers_) start_reads(*layer);
+}
+
+void Tier::start_reads(Layer& layer) {
+  if (!layer.core->in_flight()) {
+    layer.arrived = monotonic_clock().now();
+    layer.status = layer.core->counts().failed > 0 ? StepStatus::no_buffers : StepStatus::ok;
+    layer.signal->publish(planned_epoch_, layer.status);
+    layer.phase.store(Layer::Phase::arrived, std::memory_order_release);
+    return;
+  }
+  Batch* batch = nullptr;
+  for (auto& candidate : layer.batches)
+    if (!candidate->busy.load(std::memory_order_acquire)) batch = candidate.get();
+  if (!batch) {
+    // Two steps given up and their reads still out there: this one is given up at once.
+    layer.deadline = 0;
+    layer.current = nullptr;
+    return;
+  }
+  batch->busy.store(true, std::memory_order_relaxed);
+  layer.current = batch;
+  const auto reads = layer.core->reads();
+  batch->read.reads = reads;
+  batch->read.faults = std::span(batch->faults).first(reads.size());
+  batch->read.errors = std::span(batch->errors).first(reads.size());
+  batch->read.epoch = planned_epoch_;
+  layer.source->submit(batch->read);
+}
+
+// On a thread of the source: the gate opens from here, without a detour over the worker.
+void Tier::pages_done(Layer& layer, Batch& batch) {
+  const std::uint64_t epoch = batch.read.epoch;
+  {
+    const std::lock_guard lock(layer.transitions);
+    const LayerCore::Release release = layer.core->on_pages(epoch, batch.read.faults);
+    if (release.publish) {
+      layer.status = release.status;
+      layer.submitted = batch.read.submitted.load(std::memory_order_relaxed);
+      layer.arrived = batch.read.completed;
+      if (release.status == StepStatus::read_error) {
+        std::size_t bad = 0;
+        while (batch.read.faults[bad] == PageFault::none) ++bad;
+        const std::uint64_t page = batch.read.reads[bad].page;
+        layer.fault = fmt::format("layer {}: page {} on {}: {}", spec_.layers[layer.index].layer, page,
+                                  layer.setup.disks[page % layer.setup.disks.size()],
+                                  batch.errors[bad] ? std::strerror(batch.errors[bad]) : to_string(batch.read.faults[bad]));
+      }
+      layer.signal->publish(epoch, release.status);
+      layer.phase.store(Layer::Phase::arrived, std::memory_order_release);
+    }
+  }
+  batch.busy.store(false, std::memory_order_release);
+  doorbell_.ring();
+}
+
+void Tier::give_up_late(Nanos now) {
+  for (auto& layer : layers_) {
+    if (layer->phase.load(std::memory_order_acquire) != Layer::Phase::reading || now < layer->deadline) continue;
+    const std::lock_guard lock(layer->transitions);
+    if (!layer->core->abandon(planned_epoch_)) continue;
+    layer->status = StepStatus::timed_out;
+    layer->arrived = 0;
+    layer->fault = fmt::format("layer {}: pages not in after {} ms; its gate was opened without them",
+                               spec_.layers[layer->index].layer, options_.watchdog / 1'000'000);
+    layer->signal->publish(planned_epoch_, StepStatus::timed_out);
+    if (!layer->current) layer->core->on_pages(planned_epoch_, {});  // nothing was submitted: no reads to wait for
+    layer->phase.store(Layer::Phase::arrived, std::memory_order_release);
+  }
+}
+
+// True when no layer waits for pages any more.
+bool Tier::settle_arrived() {
+  bool all = true;
+  for (auto& layer : layers_) {
+    if (layer->phase.load(std::memory_order_acquire) == Layer::Phase::arrived) {
+      const std::lock_guard lock(layer->transitions);
+      layer->core->settle();
+      layer->phase.store(Layer::Phase::settled, std::memory_order_release);
+    }
+    all = all && layer->phase.load(std::memory_order_acquire) == Layer::Phase::settled;
+  }
+  return all;
+}
+
+const StepReport& Tier::finish_step() {
+  std::uint32_t seen = settled_.count();
+  while (settled_epoch_.load(std::memory_order_acquire) != epoch_) seen = settled_.wait(seen);
+  const auto* stamps = static_cast<const std::int64_t*>(stamps_->host());
+  const Nanos begin = stamps[0];
+  report_.epoch = epoch_;
+  report_.step = stamps[1] - begin;
+  report_.indices = seen_indices_ - begin;
+  for (auto& layer : layers_) {
+    LayerReport& out = report_.layers[layer->index];
+    out.counts = layer->core->counts();
+    out.status = layer->status;
+    out.resolve_begin = layer->resolve_begin - begin;
+    out.resolve_end = layer->resolve_end - begin;
+    out.submitted = layer->submitted ? layer->submitted - begin : -1;
+    out.arrived = layer->arrived ? layer->arrived - begin : -1;
+    out.opened = *layer->gate_after - begin;
+    out.stall = *layer->gate_after - *layer->gate_before;
+    out.fault = layer->fault;
+  }
+  return report_;
+}
+
+void Tier::advance(std::span<const std::uint32_t> context) {
+  const auto order = static_cast<std::size_t>(spec_.max_ngram);
+  const std::size_t columns = spec_.rows_per_token();
+  const std::size_t tokens = context.size() / order;
+  for (std::size_t begin = 0; begin < tokens; begin += options_.max_tokens) {
+    const std::size_t n = std::min<std::size_t>(options_.max_tokens, tokens - begin);
+    advance_rows_.resize(n * columns);
+    for (auto& layer : layers_) {
+      if (layer->core->resident()) continue;
+      hash_->rows(layer->index, context.data() + begin * order, n, advance_rows_.data());
+      advance_filled_.clear();
+      layer->core->advance(advance_rows_, advance_filled_);
+      for (const std::uint32_t slot : advance_filled_) layer->advanced[slot / 64] |= std::uint64_t{1} << (slot % 64);
+    }
+  }
+}
+
+void Tier::fill_advanced() {
+  std::vector<std::byte> record(spec_.row_bytes);
+  for (auto& layer : layers_)
+    for (std::size_t word = 0; word < layer->advanced.size(); ++word)
+      for (std::uint64_t& bits = layer->advanced[word]; bits != 0; bits &= bits - 1) {
+        const auto slot = static_cast<std::uint32_t>(word * 64 + static_cast<std::size_t>(std::countr_zero(bits)));
+        const std::uint32_t row = layer->core->directory()->row_of(slot);
+        if (row == UINT32_MAX) continue;
+        layer->origin->row(options_.folds[layer->index].row(row, options_.geometry), record.data());
+        store_record(layer->cache, slot, record.data());
+      }
+}
+
+void Tier::check(CheckReport& report, std::size_t stride, std::size_t offset) const {
+  const auto* rows = static_cast<const std::uint32_t*>(rows_host_->host());
+  const std::size_t lookups = std::size_t{options_.max_tokens} * spec_.rows_per_token();
+  for (const auto& layer : layers_) {
+    const RowChecker checker(spec_, layer->index, layer->shard, options_.geometry, options_.folds[layer->index],
+                             *layer->origin);
+    checker.check({rows + layer->index * lookups, lookups}, {active_, options_.max_tokens}, layer->core->descriptors(),
+                  static_cast<const std::uint16_t*>(layer->out->host()), report, stride, offset);
+    if (layer->status != StepStatus::ok) continue;
+    for (const PageRead& read : layer->core->reads()) {
+      const ImageSegment& segment = layer->image->segment(spec_.layers[layer->index].layer, options_.rank);
+      const std::span<const std::byte> page(pool_->page(read.buffer), pool_->page_bytes());
+      ++report.pages;
+      const PageFault fault = check_page(page, read.page, segment.image, layer->image->nonce);
+      if (fault == PageFault::none) continue;
+      ++report.mismatches;
+      if (report.first_mismatch.empty())
+        report.first_mismatch =
+            fmt::format("layer {} page {}: {}", spec_.layers[layer->index].layer, read.page, to_string(fault));
+    }
+  }
+}
+
+const LayerCore& Tier::core(std::size_t layer_index) const { return *layers_[layer_index]->core; }
+
+HostMemoryCount Tier::host_memory() const {
+  HostMemoryCount count;
+  std::uint64_t shared = tokens_->bytes() + rows_host_->bytes() + stamps_->bytes() + signals_->bytes();
+  if (pool_) shared += pool_->bytes();
+  for (const auto& layer : layers_) {
+    shared += layer->descriptors->bytes();
+    if (const Directory* directory = layer->core->directory()) {
+      shared += directory->bytes();
+    } else {
+      count.full_geometry += layer->shard.rows * spec_.row_bytes;
+      count.allocated += layer->setup.host_table->bytes();
+    }
+    if (layer->source) count.registered += layer->source->registered_bytes();
+  }
+  count.full_geometry += shared;
+  count.allocated += shared;
+  return count;
+}
+
+std::string Tier::describe_source(std::size_t layer_index) const {
+  const Layer& layer = *layers_[layer_index];
+  return layer.source ? layer.source->describe() : "host table";
+}
+
+}  // namespace slacktier

@@ -1,0 +1,160 @@
+// The live tier of one rank: carries the step core's actions out on a device's streams, page sources and threads.
+//
+// Capture (once):  enqueue_begin, then enqueue_layer before each lookup layer, then enqueue_end on the main stream.
+// Each step:       begin_step (tokens in, signals armed) -> replay -> finish_step (waits for the worker, reports).
+// Between steps:   advance / fill_advanced for prefill and warm-up without reads.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "platforms/device.hpp"
+#include "platforms/executor.hpp"
+#include "tier/checker.hpp"
+#include "tier/gather.hpp"
+#include "tier/hash.hpp"
+#include "tier/image.hpp"
+#include "tier/pool.hpp"
+#include "tier/rows.hpp"
+#include "tier/source.hpp"
+#include "tier/step.hpp"
+
+namespace slacktier {
+
+// A layer's shard held in host memory, as the DRAM placement reads it: packed records of the stored (folded) pages.
+class HostTable {
+ public:
+  // Fills the table from its origin with one task per CPU. `rows` is the stored rows.
+  HostTable(Device& device, const TableSpec& spec, const RowOrigin& origin, std::uint64_t rows);
+  const std::byte* device_data() const { return static_cast<const std::byte*>(memory_->device()); }
+  std::size_t bytes() const { return memory_->bytes(); }
+
+ private:
+  std::unique_ptr<Buffer> memory_;
+};
+
+struct LayerSetup {
+  std::string source = "dram";     // "dram", or a page source
+  std::vector<std::string> disks;  // of the image, for page sources
+  int threads = 1;                 // I/O threads per disk
+  Registration registration = Registration::automatic;
+  std::uint64_t cache_rows = 0;  // GPU cache of this layer and rank
+  std::string policy = "clock";
+  const HostTable* host_table = nullptr;  // of dram layers
+};
+
+struct TierOptions {
+  ShardMap shard_map = ShardMap::contiguous;
+  std::uint32_t ranks = 1, rank = 0;
+  std::uint32_t max_tokens = 0;    // tokens of a step: sessions * tokens per session
+  std::vector<LayerSetup> layers;  // one per layer of the spec, in depth order
+  PageGeometry geometry;
+  std::vector<PageFold> folds;    // one per layer
+  std::uint64_t seed = 1;         // of the generated rows
+  bool first_layer_first = true;  // submit layer 1's pages before planning the next layer; off: plan all, then submit
+  bool row_dedup = true, page_dedup = true;
+  bool verify_checksum = false;
+  Nanos watchdog = 5'000'000'000;  // a layer whose pages are not in by then is given up
+};
+
+struct LayerReport {
+  LayerCounts counts;
+  StepStatus status = StepStatus::ok;
+  // Nanoseconds from t = 0 (the step's begin on the main stream, on the device's clock; on cpu the host's). -1: did not
+  // happen.
+  Nanos resolve_begin = -1, resolve_end = -1;  // on the worker
+  Nanos submitted = -1;                        // first page handed to the system
+  Nanos arrived = -1;                          // last page in
+  Nanos opened = -1;                           // the gate was passed
+  Nanos stall = 0;                             // time the main stream waited at the gate
+  std::string fault;                           // first failed page: disk, page, what was wrong
+};
+
+struct StepReport {
+  std::uint64_t epoch = 0;
+  Nanos step = 0;      // device time from begin to end of the step
+  Nanos indices = -1;  // the worker saw the indices
+  std::vector<LayerReport> layers;
+};
+
+// Host bytes that one rank of a placement needs: at full geometry, and as allocated by this (possibly scaled) run.
+struct HostMemoryCount {
+  std::uint64_t full_geometry = 0, allocated = 0, registered = 0;
+};
+
+class Tier {
+ public:
+  // Allocates everything a step needs and starts the worker and the sources. Throws UsageError (a source, policy or disk
+  // set that is not there, an image of another table, seed or shard), EnvironmentError, std::system_error.
+  Tier(Device& device, const TableSpec& spec, TierOptions options);
+  ~Tier();
+  Tier(const Tier&) = delete;
+  Tier& operator=(const Tier&) = delete;
+
+  void enqueue_begin(Stream& main);
+  void enqueue_layer(Stream& main, std::size_t layer_index);
+  void enqueue_end(Stream& main);
+
+  // context: [max_tokens][max_ngram] hash ids, active: [max_tokens]. Both are copied. The previous step must be finished.
+  void begin_step(std::span<const std::uint32_t> context, std::span<const std::uint8_t> active);
+  // Blocks until the worker has settled the step, whose replay must have been synchronised. The report stays valid until the
+  // next call.
+  const StepReport& finish_step();
+
+  // Tokens pass through the directories as if decoded or prefilled, without reads: [tokens][max_ngram].
+  void advance(std::span<const std::uint32_t> context);
+  // Writes the rows that advance brought into the caches from their origin.
+  void fill_advanced();
+
+  // Checks the last step: every `stride`-th gathered row against its origin, and the whole checksum of every page read.
+  void check(CheckReport& report, std::size_t stride = 1, std::size_t offset = 0) const;
+
+  const TableSpec& spec() const { return spec_; }
+  const LayerCore& core(std::size_t layer_index) const;
+  HostMemoryCount host_memory() const;
+  std::string describe_source(std::size_t layer_index) const;
+
+ private:
+  struct Batch;
+  struct Layer;
+
+  void run_worker();
+  void plan_step();
+  void start_reads(Layer& layer);
+  void pages_done(Layer& layer, Batch& batch);
+  bool settle_arrived();
+  void give_up_late(Nanos now);
+  static void post(void* self);
+
+  Device& device_;
+  const TableSpec& spec_;
+  TierOptions options_;
+  std::unique_ptr<RowHash> hash_;
+  std::unique_ptr<PagePool> pool_;
+  std::vector<std::unique_ptr<Layer>> layers_;
+  std::unique_ptr<Stream> side_;
+  std::unique_ptr<Event> hashed_, posted_;
+  std::unique_ptr<Buffer> tokens_, rows_device_, rows_host_, stamps_, signals_;
+  std::uint32_t* context_ = nullptr;
+  std::uint8_t* active_ = nullptr;
+  std::uint64_t epoch_ = 0;
+  bool waits_for_post_ = false;
+  StepReport report_;
+  std::vector<std::uint32_t> advance_rows_, advance_filled_;
+
+  // Between the device's callback, the worker and finish_step.
+  Doorbell doorbell_, settled_;
+  std::atomic<std::uint64_t> posted_epoch_{0}, settled_epoch_{0};
+  std::atomic<bool> stop_{false};
+  std::uint64_t planned_epoch_ = 0;  // worker only
+  Nanos seen_indices_ = 0;
+  std::unique_ptr<Task> worker_;
+};
+
+}  // namespace slacktier

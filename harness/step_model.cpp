@@ -1,6 +1,7 @@
 #include "harness/step_model.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <map>
@@ -30,31 +31,34 @@ StepModel paper_v41_model() {
   return model;
 }
 
-StepModel model_from_windows(const Envelope& windows, const std::vector<int>& layers) {
+StepModel model_from_windows(const Envelope& windows, const std::vector<int>& layers, std::uint32_t batch) {
   const std::string where = windows.file.empty() ? "windows file" : windows.file;
-  const Json& results = windows.results;
-  if (!results.contains("step_ms") || !results["step_ms"].is_number())
-    throw InputError(fmt::format("{}: results.step_ms is missing: the probe writes the step's time there", where));
-  const double step_ms = results["step_ms"].get<double>();
+  const Json* chosen = nullptr;
+  std::vector<std::int64_t> batches;
+  for (const Json& one : windows.results) {
+    batches.push_back(one.at("batch").get<std::int64_t>());
+    if (batches.back() == batch) chosen = &one;
+  }
+  if (!chosen && batches.size() == 1) chosen = &windows.results[0];
+  if (!chosen)
+    throw InputError(fmt::format("{}: has windows at batch {}, none at {}: probe that batch, or run with --sessions", where,
+                                 fmt::join(batches, ", "), batch));
+  const Json& results = *chosen;
+  const double step_ms = results.at("step_ms").get<double>();
 
   std::map<int, double> window_ms{{0, 0.0}};
-  int deepest = 0;
-  for (const Json& layer : results.at("layers")) {
-    const int k = layer.at("k").get<int>();
-    deepest = std::max(deepest, k);
-    if (layer.contains("w_ms") && layer["w_ms"].is_number()) window_ms[k] = layer["w_ms"].get<double>();
-  }
+  for (const Json& layer : results.at("layers"))
+    if (layer.at("w_ms").is_number()) window_ms[layer.at("k").get<int>()] = layer["w_ms"].get<double>();
   for (const int k : layers)
     if (!window_ms.contains(k))
       throw InputError(fmt::format("{}: results.layers has no window of layer {}, which reads a table: probe it", where, k));
-  const int n_layers = results.contains("model_layers") && results["model_layers"].is_number_integer()
-                           ? results["model_layers"].get<int>()
-                           : deepest + 1;
+  const int n_layers = results.at("model_layers").get<int>();
   window_ms[n_layers] = step_ms;
 
   StepModel model;
-  model.name = results.value("model", std::string("model of the windows file"));
-  model.label = fmt::format("windows: {}", where);
+  if (windows.settings.contains("model") && windows.settings["model"].is_string())
+    model.name = windows.settings["model"].get<std::string>();
+  model.label = fmt::format("windows: {} (batch {})", where, results.at("batch").get<std::int64_t>());
   model.measured_here = true;
   double previous = 0;
   auto after = window_ms.begin();

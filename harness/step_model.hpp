@@ -1,6 +1,7 @@
 // The model around the tier: its layers and their times. What the tier must hide its reads behind.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,8 @@ struct StepModel {
 StepModel paper_v41_model();
 
 // Layer times from a windows file: W_k of its measured layers, linear between them, the step's end as the last point.
-// `layers` are the layers that read tables: each must be in the file with a window. Throws InputError naming file and field.
-StepModel model_from_windows(const Envelope& windows, const std::vector<int>& layers);
+// `layers` are the layers that read tables: each must have a window. Of several batches in the file the one measured at
+// `batch` counts; a single other one is used and named in the label. Throws InputError naming file and field.
+StepModel model_from_windows(const Envelope& windows, const std::vector<int>& layers, std::uint32_t batch);
 
 }  // namespace slacktier

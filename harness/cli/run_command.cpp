@@ -106,7 +106,8 @@ int run(const RunArguments& arguments, const Invocation& invocation) {
   std::vector<int> layers;
   for (const auto& layer : load_table_spec(campaign.table).layers) layers.push_back(layer.layer);
   options.model = arguments.windows.empty() ? paper_v41_model()
-                                            : model_from_windows(read_envelope(arguments.windows, "windows"), layers);
+                                            : model_from_windows(read_envelope(arguments.windows, "windows"), layers,
+                                                                 campaign.sessions * campaign.tokens_per_session);
   options.images.disks = arguments.disks;
   options.images.quiet = arguments.quiet;
   if (options.images.disks.empty()) options.images.disks = {arguments.scratch};

@@ -1,8 +1,8 @@
 // The disks of an image as open files, and how a batch is dealt to the threads that read them. Private to tier.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -72,24 +72,31 @@ inline void finish_share(ReadBatch& batch, Nanos now) {
 void deal_batch(ReadBatch& batch, const OpenDisks& disks, std::uint32_t threads,
                 const std::function<void(std::uint32_t disk, std::uint32_t thread, const Share& share)>& give);
 
-// Shares on their way to one thread.
+// Shares on their way to one thread: a ring that grows when it is full, so that steady traffic allocates nothing.
 class ShareQueue {
  public:
   void push(const Share& share) {
     const std::lock_guard lock(mutex_);
-    shares_.push_back(share);
+    if (count_ == ring_.size()) {
+      std::rotate(ring_.begin(), ring_.begin() + static_cast<std::ptrdiff_t>(first_), ring_.end());
+      first_ = 0;
+      ring_.resize(2 * ring_.size());
+    }
+    ring_[(first_ + count_++) % ring_.size()] = share;
   }
   bool pop(Share& share) {
     const std::lock_guard lock(mutex_);
-    if (shares_.empty()) return false;
-    share = shares_.front();
-    shares_.pop_front();
+    if (count_ == 0) return false;
+    share = ring_[first_];
+    first_ = (first_ + 1) % ring_.size();
+    --count_;
     return true;
   }
 
  private:
   std::mutex mutex_;
-  std::deque<Share> shares_;
+  std::vector<Share> ring_ = std::vector<Share>(16);
+  std::size_t first_ = 0, count_ = 0;
 };
 
 std::unique_ptr<PageSource> make_uring_source(const ImageHeader& header, const PagePool& pool, const SourceOptions& options);

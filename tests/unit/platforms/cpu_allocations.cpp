@@ -1,62 +1,22 @@
-// Replays allocate nothing: this file replaces the global operator new of the test program by one that counts.
-#include <atomic>
-#include <cstdlib>
-#include <new>
+// Replays allocate nothing.
+#include "tests/allocations.hpp"
+
+#include <memory>
 
 #include "tests/catch.hpp"
 #include "tests/unit/platforms/cpu_fixture.hpp"
-
-namespace {
-
-std::atomic<std::size_t> allocations{0};
-
-void* counted(std::size_t bytes, std::size_t alignment) {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
-  void* memory = alignment <= alignof(std::max_align_t) ? std::malloc(bytes) : std::aligned_alloc(alignment, rounded);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-
-}  // namespace
-
-void* operator new(std::size_t bytes) { return counted(bytes, 1); }
-void* operator new[](std::size_t bytes) { return counted(bytes, 1); }
-void* operator new(std::size_t bytes, std::align_val_t alignment) {
-  return counted(bytes, static_cast<std::size_t>(alignment));
-}
-void* operator new[](std::size_t bytes, std::align_val_t alignment) {
-  return counted(bytes, static_cast<std::size_t>(alignment));
-}
-// Without these, a sanitizer's own would make memory that the operator delete below frees as malloc's.
-void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  return std::malloc(bytes);
-}
-void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept {
-  allocations.fetch_add(1, std::memory_order_relaxed);
-  return std::malloc(bytes);
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 
 using namespace slacktier;
 using namespace slacktier::test;
 
 TEST_CASE("The counter counts", "[cpu_allocations]") {
-  const std::size_t before = allocations;
+  const std::size_t before = allocation_count();
   const auto small = std::make_unique<int>(1);
   struct alignas(64) Line {
     char bytes[64];
   };
   const auto line = std::make_unique<Line>();
-  CHECK(allocations - before >= 2);
+  CHECK(allocation_count() - before >= 2);
 }
 
 TEST_CASE("A step of replay, signal, eager operations and synchronize allocates nothing", "[cpu_allocations]") {
@@ -94,7 +54,7 @@ TEST_CASE("A step of replay, signal, eager operations and synchronize allocates 
     side->synchronize();
   };
   for (int i = 0; i < 200; ++i) step();  // every slot of the rings has held every kind of operation
-  const std::size_t before = allocations;
+  const std::size_t before = allocation_count();
   for (int i = 0; i < 1'000; ++i) step();
-  CHECK(allocations - before == 0);
+  CHECK(allocation_count() - before == 0);
 }

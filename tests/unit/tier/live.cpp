@@ -2,12 +2,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <memory>
-#include <new>
 #include <random>
 
 #include "platforms/error.hpp"
+#include "tests/allocations.hpp"
 #include "tests/catch.hpp"
 #include "tests/unit/tier/small_table.hpp"
 #include "tier/tier.hpp"
@@ -229,6 +228,34 @@ TEST_CASE("bad pages open their gates with an error, as zeros, named; the next h
       REQUIRE(live.checks.mismatches == 0);
       REQUIRE(live.checks.undelivered == undelivered);
     }
+}
+
+TEST_CASE("steps allocate nothing in the steady state", "[live]") {
+  const ScratchFolder folder;
+  const TableSpec spec = small_table(folder);
+  const auto device = open_device("cpu");
+  const auto image = stage_small(folder, spec, 1);
+  for (const std::string& source : {std::string("uring"), std::string("pread")}) {
+    Live live(*device, spec, {on(source, image, 500, 2), on(source, image, 0)});
+    for (int s = 0; s < 50; ++s) {
+      live.draw();
+      live.step();
+    }
+    std::uint64_t pages = 0;
+    std::size_t allocated = 0;
+    for (int s = 0; s < 200; ++s) {
+      live.draw();
+      const std::size_t before = allocation_count();
+      live.tier->begin_step(live.context, live.active);
+      live.graph->launch(*live.main);
+      live.main->synchronize();
+      const StepReport& report = live.tier->finish_step();
+      allocated += allocation_count() - before;
+      for (const auto& layer : report.layers) pages += layer.counts.pages;
+    }
+    REQUIRE(pages > 1000);
+    REQUIRE(allocated == 0);
+  }
 }
 
 TEST_CASE("images of other settings are refused in words", "[live]") {

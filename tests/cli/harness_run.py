@@ -1,0 +1,255 @@
+#!/usr/bin/env python3
+"""slacktier-harness run as a user meets it: a small campaign end to end, and what each bad input gets."""
+
+import ctypes
+import json
+import os
+import random
+import signal
+import struct
+import subprocess
+import tempfile
+import time
+import unittest
+
+PROGRAM = os.path.join(os.environ["SLACKTIER_BIN"], "slacktier-harness")
+TABLE = {
+    "name": "tiny", "hash": "engram", "record": "fp8_e4m3_block32", "engram_layer_ids": [1, 3], "engram_max_ngram_size": 3,
+    "engram_n_heads": 4, "engram_head_dim": 256, "engram_vocab_size": 20000, "engram_pad_token_id": 0, "vocab_size": 600,
+    "compressed_vocab_size": 600, "seed": 0,
+}
+WINDOWS = {
+    "schema": "slacktier/windows/1.0",
+    "settings": {"model": "tiny-model", "ranks": 1, "device": "cpu"},
+    "results": [{"batch": 8, "context": None, "model_layers": 5, "step_ms": 4.0, "perturbation_ms": None, "reason": "assumed",
+                 "layers": [{"k": k, "w_ms": w, "lo_ms": None, "hi_ms": None, "estimator": "assumed", "status": "assumed",
+                             "reason": "assumed"} for k, w in [(1, 0.5), (3, 2.0)]]}],
+}
+
+
+def on_disk(cache=0, source="uring", disks=1):
+    return {"source": source, "disks": disks, "threads": 1, "cache_rows_per_rank": cache}
+
+
+def refuse_io_uring():
+    """A seccomp filter as containers have it: io_uring_setup (425 on every architecture) fails with EPERM."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    load, jump, ret = 0x20, 0x15, 0x06
+    code = b"".join(struct.pack("HBBI", *step) for step in [(load, 0, 0, 0), (jump, 0, 1, 425), (ret, 0, 0, 0x00050001), (ret, 0, 0, 0x7FFF0000)])
+    buffer = ctypes.create_string_buffer(code)
+    program = struct.pack("HxxxxxxP", 4, ctypes.addressof(buffer))
+    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, program, 0, 0):
+        os._exit(99)
+
+
+class Run(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory(dir=os.environ["SLACKTIER_BUILD"])  # temporary folders may lack direct I/O
+        self.addCleanup(scratch.cleanup)
+        self.folder = scratch.name
+        self.write("tiny.json", TABLE)
+        self.write("windows.json", WINDOWS)
+        self.write_trace("work.jsonl", 40)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def write(self, name, value):
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            json.dump(value, file)
+
+    def write_trace(self, name, sessions, turn=30):
+        rng = random.Random(5)
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            for s in range(sessions):
+                turns = []
+                for _ in range(3):
+                    turns.append({"role": "user", "ids": [rng.randrange(3, 600) for _ in range(20)]})
+                    turns.append({"role": "assistant", "ids": [rng.randrange(3, 60) for _ in range(turn)]})
+                file.write(json.dumps({"id": f"s{s}", "group": "g", "turns": turns}) + "\n")
+
+    def campaign(self, placements=None, **changes):
+        dram = {"source": "dram"}
+        value = {
+            "name": "small", "table": self.path("tiny.json"), "ranks": 1, "rank": 0, "sessions": 8, "warm_steps": 20, "blocks": 3,
+            "block_steps": 6, "lead_steps": 1, "image_bytes": 32 << 20, "workloads": [{"name": "work", "traces": [self.path("work.jsonl")]}],
+            "placements": [{"name": "DRAM baseline", "layers": {"1": dram, "3": dram}}] + (placements if placements is not None else [
+                {"name": "both on disk", "layers": {"1": on_disk(), "3": on_disk()}},
+                {"name": "both on disk, cached", "layers": {"1": on_disk(500), "3": on_disk(10**9)}},
+            ]),
+        }
+        value.update(changes)
+        self.write("campaign.json", value)
+        return self.path("campaign.json")
+
+    def arguments(self, *extra):
+        return [PROGRAM, "run", self.path("campaign.json"), "--windows", self.path("windows.json"), "--scratch", self.path("scratch"),
+                "--out", self.path("out.json"), "-q", *extra]
+
+    def run_harness(self, *extra, code=0, **options):
+        ran = subprocess.run(self.arguments(*extra), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                             timeout=300, **options)
+        self.assertEqual(ran.returncode, code, f"{extra}: {ran.stdout}{ran.stderr}")
+        return ran
+
+    def refused(self, code, parts, *extra, **options):
+        ran = self.run_harness(*extra, code=code, **options)
+        errors = [line for line in ran.stderr.split("\n") if line.startswith("slacktier-harness: error: ")]
+        self.assertEqual(len(errors), 1, ran.stderr)
+        for part in parts:
+            self.assertIn(part, errors[0])
+
+    def results(self):
+        with open(self.path("out.json"), encoding="utf-8") as file:
+            return json.load(file)
+
+    def test_a_campaign_end_to_end(self):
+        self.campaign()
+        ran = self.run_harness()
+        self.assertIn("DRAM baseline", ran.stdout)
+        results = self.results()
+        self.assertEqual([r["name"] for r in results["results"]], ["DRAM baseline", "both on disk", "both on disk, cached"])
+        for result in results["results"]:
+            self.assertEqual(result["mismatches"], 0)
+            self.assertEqual(result["steps"], 18)
+            self.assertEqual(result["checked_rows"], 21 * 8 * 8 * 2)
+            self.assertGreaterEqual(result["step_ms"]["min"], 4.0)
+            self.assertTrue(os.path.exists(os.path.join(self.folder, result["samples"]["file"]))
+                            or os.path.exists(os.path.join(self.folder, "out-samples", result["samples"]["file"])))
+        uncached = results["results"][1]["layers"][0]["ranks"][0]
+        self.assertEqual(uncached["hit_rate"], 0)
+        self.assertEqual(uncached["owned"], uncached["lookups"])
+        self.assertEqual(uncached["p_any_miss"], 1)
+        # A cache larger than the table is a cache of the whole table, not an error.
+        self.assertGreater(results["results"][2]["layers"][1]["ranks"][0]["hit_rate"], 0)
+        self.assertEqual(results["provenance"]["seed"], 1)
+        codes = [w["code"] for w in results["warnings"]]
+        self.assertNotIn("windows_assumed", codes)
+
+    def test_formats_and_dry_run(self):
+        self.campaign()
+        self.assertIn("steps", self.run_harness("--dry-run").stdout)
+        self.assertFalse(os.path.exists(self.path("out.json")))
+        for form in ["md", "csv", "json"]:
+            ran = self.run_harness("--format", form)
+            self.assertIn("both on disk", ran.stdout)
+        json.loads(self.run_harness("--format", "json").stdout)
+
+    def test_help_and_list(self):
+        ran = subprocess.run([PROGRAM, "run", "--help"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+        self.assertEqual(ran.returncode, 0)
+        self.assertIn("--placement", ran.stdout)
+        ran = subprocess.run([PROGRAM, "run", "--list"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+        self.assertIn("quickstart", ran.stdout)
+        self.assertIn("placement", ran.stdout)
+
+    def test_a_placement_file(self):
+        self.campaign()
+        self.write("placement.json", {"schema": "slacktier/placement/1.0",
+                                      "settings": {"model": None, "table": "tiny", "ranks": 1, "shard_map": "contiguous"},
+                                      "results": {"name": "mine", "layers": {"1": {"source": "dram"}, "3": on_disk(100)}}})
+        self.run_harness("--placement", self.path("placement.json"))
+        self.assertEqual([r["name"] for r in self.results()["results"]], ["DRAM baseline", "mine"])
+
+    def test_too_few_sessions(self):
+        self.campaign()
+        self.write_trace("work.jsonl", 9, turn=3)
+        self.refused(2, ["sessions"])
+
+    def test_a_torn_trace_line(self):
+        self.campaign()
+        with open(self.path("work.jsonl"), "r+", encoding="utf-8") as file:
+            lines = file.readlines()
+            lines[4] = lines[4][:60] + "\n"
+            file.seek(0)
+            file.truncate()
+            file.writelines(lines)
+        self.refused(2, ["work.jsonl:5"])
+
+    def test_unknown_names(self):
+        self.campaign([{"name": "x", "layers": {"1": on_disk(source="floppy"), "3": on_disk()}}])
+        self.refused(2, ["campaign.json", "floppy", "uring"])
+        self.campaign([{"name": "x", "layers": {"1": on_disk(), "7": on_disk()}}])
+        self.refused(2, ["campaign.json", "layer 7", "1, 3"])
+        self.campaign([{"name": "x", "layers": {"1": on_disk()}}])
+        self.refused(2, ["layer 3", "missing"])
+        self.campaign([{"name": "x", "layers": {"1": on_disk(), "3": on_disk()}, "cache": {"policy": "psychic"}}])
+        self.refused(2, ["psychic", "clock"])
+        self.campaign(blcks=3)
+        self.refused(2, ["blcks"])
+        ran = subprocess.run([PROGRAM, "run", "no-such-campaign", "-q"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+        self.assertEqual(ran.returncode, 2)
+        self.assertIn("quickstart", ran.stderr)
+
+    def test_an_image_of_another_seed_is_staged_again_or_refused(self):
+        self.campaign()
+        self.run_harness()
+        image = [f for f in os.listdir(self.path("scratch")) if f.endswith(".slacktier")]
+        self.assertEqual(len(image), 1)
+        self.campaign(rank=0, ranks=2)
+        self.refused(2, [image[0]], "--disk", os.path.join(self.path("scratch"), image[0]))
+
+    def test_a_truncated_image(self):
+        self.campaign()
+        self.run_harness()
+        image = os.path.join(self.path("scratch"), os.listdir(self.path("scratch"))[0])
+        os.truncate(image, 2 << 20)
+        self.refused(2, [os.path.basename(image)], "--disk", image)
+
+    def test_io_uring_refused_by_seccomp(self):
+        self.campaign([{"name": "uring", "layers": {"1": {"source": "dram"}, "3": on_disk()}}])
+        self.refused(3, ["io_uring", "seccomp", "pread"], preexec_fn=refuse_io_uring)
+        self.campaign([{"name": "pread", "layers": {"1": {"source": "dram"}, "3": on_disk(source="pread")}}])
+        self.run_harness(preexec_fn=refuse_io_uring)
+        self.assertIn("pread", self.results()["settings"]["sources"]["pread"]["3"])
+
+    def test_a_file_system_without_direct_io(self):
+        if not os.path.isdir("/dev/shm"):
+            self.skipTest("no tmpfs at hand")
+        self.campaign()
+        with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+            self.refused_or_direct(folder)
+
+    def refused_or_direct(self, folder):
+        ran = subprocess.run(self.arguments("--disk", folder), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             text=True, timeout=300)
+        if ran.returncode == 0:  # Linux 6.6 and later have direct I/O on tmpfs
+            self.assertEqual(self.results()["results"][1]["mismatches"], 0)
+        else:
+            self.assertEqual(ran.returncode, 3, ran.stderr)
+            self.assertIn("direct", ran.stderr)
+
+    def spoil_images_soon(self, how):
+        process = subprocess.Popen(self.arguments("--blocks", "60"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   text=True)
+        scratch = self.path("scratch")
+        deadline = time.monotonic() + 120
+        # The image is complete when the run has mapped its host tables and begun: its samples of CPU time grow; a second is plenty.
+        while time.monotonic() < deadline and not (os.path.isdir(scratch) and os.listdir(scratch)):
+            time.sleep(0.05)
+        time.sleep(2.0)
+        if process.poll() is None:
+            how(process, os.path.join(scratch, os.listdir(scratch)[0]))
+        out, err = process.communicate(timeout=120)
+        return process.returncode, out, err
+
+    def test_a_read_error_in_mid_run(self):
+        self.campaign(warm_steps=5)
+        self.write_trace("work.jsonl", 400)
+        status, out, err = self.spoil_images_soon(lambda process, image: os.truncate(image, 1 << 20))
+        self.assertEqual(status, 4, err)
+        self.assertIn("page", err)
+        self.assertIn(".slacktier", err)
+        self.assertIn("both on disk", out)
+        self.assertIn("device_failure", [w["code"] for w in self.results()["warnings"]])
+
+    def test_interrupted(self):
+        self.campaign(warm_steps=5)
+        self.write_trace("work.jsonl", 400)
+        status, _, err = self.spoil_images_soon(lambda process, image: process.send_signal(signal.SIGINT))
+        self.assertEqual(status, 130, err)
+        self.assertIn("interrupted", [w["code"] for w in self.results()["warnings"]])
+
+
+if __name__ == "__main__":
+    unittest.main()

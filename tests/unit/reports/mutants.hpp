@@ -1,44 +1,46 @@
 // Single changes of an example: each field removed, given another type or value, or joined by an unknown one.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/unit/reports/examples.hpp"
 
-struct Mutant {
-  std::string change, pointer;
-  slacktier::Json document;
-};
+// Gets the pointer that was changed, how, and the changed document.
+using MutantVisitor =
+    std::function<void(const std::string& pointer, const std::string& change, const slacktier::Json& document)>;
 
-inline void add_mutants(const slacktier::Json& whole, const slacktier::Json& part, const slacktier::Json::json_pointer& at,
-                        std::vector<Mutant>& mutants) {
+// Changes `part`, the value of `whole` at `at`, and all below it in place, one after another, and undoes each.
+inline void visit_mutants(const slacktier::Json& whole, slacktier::Json& part, const slacktier::Json::json_pointer& at,
+                          const MutantVisitor& visit) {
   using slacktier::Json;
-  const auto with = [&](const std::string& change, const Json& value) {
-    Json document = whole;
-    document[at] = value;
-    mutants.push_back({change, at.to_string(), std::move(document)});
+  const auto with = [&](const std::string& change, Json value) {
+    std::swap(part, value);
+    visit(at.to_string(), change, whole);
+    std::swap(part, value);
   };
   for (const Json& value : {Json(nullptr), Json(true), Json(-1), Json(0.5), Json("?"), Json::array(), Json::object()})
     if (value != part) with("becomes " + value.dump(), value);
   if (part.is_object()) {
     Json more = part;
     more["unheard_of"] = 1;
-    with("gets an unknown field", more);
-    for (const auto& [key, field] : part.items()) {
+    with("gets an unknown field", std::move(more));
+    std::vector<std::string> keys;
+    for (const auto& [key, field] : part.items()) keys.push_back(key);
+    for (const std::string& key : keys) {
       Json less = part;
       less.erase(key);
-      with("loses " + key, less);
-      add_mutants(whole, field, at / key, mutants);
+      with("loses " + key, std::move(less));
+      visit_mutants(whole, part[key], at / key, visit);
     }
   } else if (part.is_array()) {
-    for (std::size_t i = 0; i < part.size(); ++i) add_mutants(whole, part[i], at / i, mutants);
+    for (std::size_t i = 0; i < part.size(); ++i) visit_mutants(whole, part[i], at / i, visit);
   }
 }
 
-inline std::vector<Mutant> mutants_of(const std::string& kind) {
-  std::vector<Mutant> mutants;
-  const slacktier::Json whole = example(kind);
-  add_mutants(whole, whole, slacktier::Json::json_pointer(), mutants);
-  return mutants;
+inline void visit_mutants(const std::string& kind, const MutantVisitor& visit) {
+  slacktier::Json whole = example(kind);
+  visit_mutants(whole, whole, slacktier::Json::json_pointer(), visit);
 }

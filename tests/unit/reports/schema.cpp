@@ -63,15 +63,15 @@ TEST_CASE("the examples show every field", "[schema]") {
 TEST_CASE("changed examples are refused where they were changed", "[schema]") {
   for (const std::string& kind : schema_kinds()) {
     std::size_t refused = 0, all = 0;
-    for (const Mutant& mutant : mutants_of(kind)) {
+    visit_mutants(kind, [&](const std::string& pointer, const std::string& change, const Json& document) {
       ++all;
-      const auto problems = validate(schema_for(kind), mutant.document);
-      if (problems.empty()) continue;
+      const auto problems = validate(schema_for(kind), document);
+      if (problems.empty()) return;
       ++refused;
-      CAPTURE(kind, mutant.pointer, mutant.change, problems.front().pointer, problems.front().message);
-      CHECK(problems.front().pointer.rfind(mutant.pointer, 0) == 0);
-      CHECK(!problems.front().message.empty());
-    }
+      if (problems.front().pointer.rfind(pointer, 0) != 0 || problems.front().message.empty())
+        FAIL_CHECK(kind + " " + pointer + " " + change + " gives: " + problems.front().pointer + " " +
+                   problems.front().message);
+    });
     CAPTURE(kind, refused, all);
     CHECK(refused > all / 2);
   }

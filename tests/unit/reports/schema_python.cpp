@@ -13,17 +13,13 @@ TEST_CASE("an independent validator agrees about changed examples", "[schema_pyt
     std::ofstream file(folder.path / "documents.jsonl");
     for (const std::string& kind : schema_kinds()) {
       file << Json{{"kind", kind}, {"valid", true}, {"document", example(kind)}}.dump() << "\n";
-      const std::vector<Mutant> mutants = mutants_of(kind);
-      for (std::size_t i = 0; i < mutants.size(); i += 5) {  // all of them take half a minute
-        const Mutant& mutant = mutants[i];
-        const bool valid = validate(schema_for(kind), mutant.document).empty();
-        file << Json{{"kind", kind},
-                     {"valid", valid},
-                     {"change", mutant.pointer + " " + mutant.change},
-                     {"document", mutant.document}}
-                    .dump()
+      std::size_t count = 0;
+      visit_mutants(kind, [&](const std::string& pointer, const std::string& change, const Json& document) {
+        if (count++ % 5 != 0) return;  // all of them take half a minute
+        const bool valid = validate(schema_for(kind), document).empty();
+        file << Json{{"kind", kind}, {"valid", valid}, {"change", pointer + " " + change}, {"document", document}}.dump()
              << "\n";
-      }
+      });
     }
   }
   const std::string source = SLACKTIER_SOURCE_DIR;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cstdint>
 #include <set>
 
 #include "harness/campaigns/campaigns.hpp"

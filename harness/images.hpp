@@ -1,6 +1,7 @@
 // The staged images a campaign reads: found on the disks named, or staged as files.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <string>

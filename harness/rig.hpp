@@ -1,6 +1,7 @@
 // One configuration of a campaign, ready to run: a tier, its captured decode graph, and the samples it has collected.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>

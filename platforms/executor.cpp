@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <sys/prctl.h>
 
+#include <cstdint>
 #include <exception>
 #include <system_error>
 #include <utility>

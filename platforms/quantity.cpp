@@ -1,6 +1,7 @@
 #include "platforms/quantity.hpp"
 
 #include <array>
+#include <cstdint>
 
 #include <fmt/format.h>
 

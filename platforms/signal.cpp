@@ -1,5 +1,7 @@
 #include "platforms/signal.hpp"
 
+#include <cstdint>
+
 #include "platforms/clock.hpp"
 #include "platforms/futex.hpp"
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <cstdint>
 #include <cstring>
 #include <limits>
 #include <map>

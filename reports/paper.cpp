@@ -1,5 +1,7 @@
 #include "reports/paper.hpp"
 
+#include <cstdint>
+
 #include "reports/embedded/embedded.hpp"
 
 namespace slacktier {

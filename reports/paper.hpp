@@ -1,6 +1,7 @@
 // The published values of the paper whose rule this project tests (reports/paper/paper.json), to be printed beside ours.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>

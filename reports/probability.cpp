@@ -1,6 +1,7 @@
 #include "reports/probability.hpp"
 
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
 namespace slacktier {

@@ -1,5 +1,7 @@
 #include "reports/results_file.hpp"
 
+#include <cstdint>
+
 #include <fmt/format.h>
 
 #include "reports/error.hpp"

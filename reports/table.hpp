@@ -1,6 +1,7 @@
 // One table, rendered four ways.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <variant>

@@ -1,5 +1,7 @@
 #include "tier/directory.hpp"
 
+#include <cstdint>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

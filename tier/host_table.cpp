@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstdint>
 
 #include "platforms/host.hpp"
 #include "tier/tier.hpp"

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <cstdint>
 #include <cstring>
 
 #define XXH_INLINE_ALL

@@ -1,6 +1,8 @@
 // The built-in campaigns, one file each; harness/campaign.cpp lists them.
 #pragma once
 
+#include <cstdint>
+
 #include "harness/campaign.hpp"
 
 namespace slacktier {

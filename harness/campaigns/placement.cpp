@@ -1,6 +1,8 @@
 // The rows of the paper's Table 2, one rank at a time. Their names are the paper's, so that its values stand beside ours.
 #include "harness/campaigns/campaigns.hpp"
 
+#include <cstdint>
+
 namespace slacktier {
 
 Placement v41_placement(const std::string& name, const LayerPlacement& layer1, const LayerPlacement& layer14) {

@@ -1,5 +1,6 @@
 #include "harness/sessions/session_json.hpp"
 
+#include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
 

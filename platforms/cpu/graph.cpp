@@ -1,6 +1,7 @@
 #include "platforms/cpu/graph.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <set>
 
 #include <fmt/format.h>

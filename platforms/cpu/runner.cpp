@@ -1,6 +1,7 @@
 #include "platforms/cpu/runner.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <exception>
 

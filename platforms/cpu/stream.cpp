@@ -1,5 +1,7 @@
 #include "platforms/cpu/stream.hpp"
 
+#include <cstdint>
+
 #include <fmt/format.h>
 
 #include "platforms/cpu/capture.hpp"

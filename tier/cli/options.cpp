@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstdint>
 #include <memory>
 
 #include "platforms/error.hpp"

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <bit>
+#include <cstdint>
 #include <vector>
 
 #include "tier/directory/direct.hpp"

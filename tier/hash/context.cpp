@@ -1,6 +1,7 @@
 // What a row index depends on besides its own token: the map of raw ids and the look-back.
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <cstdio>
 #include <fstream>
 

@@ -1,6 +1,7 @@
 // DeepSeek-V4.1 Engram: geometry and multipliers from the words of the model's configuration.
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <set>
 
 #include "tier/hash/family.hpp"

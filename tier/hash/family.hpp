@@ -2,6 +2,7 @@
 // a HashFamily and adding its line to families.cpp.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>

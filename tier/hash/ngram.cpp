@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <cstdint>
 
 #include "platforms/error.hpp"
 #include "tier/hash/family.hpp"

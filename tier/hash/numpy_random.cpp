@@ -1,6 +1,7 @@
 #include "tier/numpy_random.hpp"
 
 #include <cstddef>
+#include <cstdint>
 
 namespace slacktier {
 

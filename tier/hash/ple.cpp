@@ -2,6 +2,8 @@
 // look-backs that never cross an end of text.
 #include <fmt/format.h>
 
+#include <cstdint>
+
 #include "tier/hash/family.hpp"
 #include "tier/primes.hpp"
 #include "tier/table/mix.hpp"

@@ -1,6 +1,7 @@
 #include "tier/primes.hpp"
 
 #include <array>
+#include <cstdint>
 
 namespace slacktier {
 

@@ -1,6 +1,7 @@
 #include "tier/image/chunks.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstring>
 
 namespace slacktier {

@@ -1,6 +1,8 @@
 // Reading headers: what an image is, and whether it is the one that a run needs.
 #include <fmt/format.h>
 
+#include <cstdint>
+
 #include "platforms/error.hpp"
 #include "tier/image/disk_file.hpp"
 #include "tier/image/header_area.hpp"

@@ -1,6 +1,7 @@
 // The tier's kernels for the cpu device.
 #include <array>
 #include <bit>
+#include <cstdint>
 #include <cstring>
 
 #include "tier/gather.hpp"

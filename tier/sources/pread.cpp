@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdint>
 
 #include "platforms/executor.hpp"
 #include "tier/sources/disks.hpp"

@@ -2,6 +2,7 @@
 // bytes.
 #include <benchmark/benchmark.h>
 
+#include <cstdint>
 #include <cstring>
 #include <vector>
 

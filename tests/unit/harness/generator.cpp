@@ -1,6 +1,8 @@
 // Generated sessions: determinism, shape, errors.
 #include "harness/generator.hpp"
 
+#include <cstdint>
+
 #include "platforms/error.hpp"
 #include "tests/catch.hpp"
 

@@ -1,5 +1,6 @@
 // Generated sessions against stored hit rates of real ones, for machines that have no real sessions.
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 
 #include "harness/generator.hpp"

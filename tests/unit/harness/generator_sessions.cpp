@@ -2,6 +2,7 @@
 #include "harness/generator.hpp"
 
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 #include <fstream>
 

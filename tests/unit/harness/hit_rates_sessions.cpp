@@ -1,5 +1,6 @@
 // Decode hit rates of the real sessions, per rank, layer and n-gram order: the tier's own directory and step core against
 // a slow simulator that shares no code with them and states the cache's definition (slow_simulator.hpp).
+#include <cstdint>
 #include <cstdlib>
 
 #include "harness/interleave.hpp"

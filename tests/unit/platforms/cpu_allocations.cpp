@@ -1,6 +1,7 @@
 // Replays allocate nothing.
 #include "tests/allocations.hpp"
 
+#include <cstdint>
 #include <memory>
 
 #include "tests/catch.hpp"

@@ -1,4 +1,5 @@
 // Operations queued on streams of the cpu device: order, events, gates, misuse.
+#include <cstdint>
 #include <cstring>
 #include <vector>
 

@@ -1,5 +1,7 @@
 // The cpu device when operations fail or are abandoned: errors surface, nothing hangs.
 #include "tests/catch.hpp"
+
+#include <cstdint>
 #include "tests/unit/platforms/cpu_fixture.hpp"
 
 using namespace slacktier;

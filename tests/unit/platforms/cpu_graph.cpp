@@ -1,4 +1,5 @@
 // Capture and replay on the cpu device.
+#include <cstdint>
 #include <random>
 
 #include "tests/catch.hpp"

@@ -1,4 +1,5 @@
 // Device time on the cpu device. Only exact device times and lower bounds are asserted, so a busy machine fails nothing.
+#include <cstdint>
 #include <vector>
 
 #include "tests/catch.hpp"

@@ -1,4 +1,6 @@
 #include "platforms/executor.hpp"
+
+#include <cstdint>
 #include "tests/catch.hpp"
 
 using namespace slacktier;

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 
+#include <cstdint>
 #include <filesystem>
 
 #include "platforms/error.hpp"

@@ -1,5 +1,6 @@
 #include "platforms/progress.hpp"
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>

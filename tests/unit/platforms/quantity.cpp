@@ -1,5 +1,7 @@
 #include "platforms/quantity.hpp"
 
+#include <cstdint>
+
 #include "tests/catch.hpp"
 
 using namespace slacktier;

@@ -1,6 +1,7 @@
 #include "platforms/signal.hpp"
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 
 #include "platforms/executor.hpp"

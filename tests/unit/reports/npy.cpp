@@ -1,5 +1,6 @@
 #include "reports/npy.hpp"
 
+#include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <limits>

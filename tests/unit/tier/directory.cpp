@@ -1,6 +1,7 @@
 // The directory against a slow, obvious CLOCK.
 #include "tier/directory.hpp"
 
+#include <cstdint>
 #include <map>
 #include <random>
 #include <set>

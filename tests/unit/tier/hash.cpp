@@ -1,5 +1,6 @@
 #include "tier/hash.hpp"
 
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <random>

@@ -1,5 +1,6 @@
 // The published vectors in full, where the reference files are at hand.
 #include <algorithm>
+#include <cstdint>
 #include <fstream>
 #include <nlohmann/json.hpp>
 

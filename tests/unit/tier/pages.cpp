@@ -1,5 +1,6 @@
 #include "tier/pages.hpp"
 
+#include <cstdint>
 #include <cstring>
 #include <set>
 #include <vector>

@@ -1,6 +1,7 @@
 #include "tier/rows.hpp"
 
 #include <array>
+#include <cstdint>
 #include <cstring>
 #include <vector>
 

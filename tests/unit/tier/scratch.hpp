@@ -1,6 +1,7 @@
 // A folder of a test's own, and small tables to stage in it.
 #pragma once
 
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>

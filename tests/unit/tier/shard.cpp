@@ -1,5 +1,7 @@
 #include "tier/shard.hpp"
 
+#include <cstdint>
+
 #include "platforms/error.hpp"
 #include "tests/catch.hpp"
 

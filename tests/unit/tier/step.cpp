@@ -1,6 +1,7 @@
 // The step core: plans, descriptors, failures, quarantine.
 #include "tier/step.hpp"
 
+#include <cstdint>
 #include <map>
 #include <random>
 #include <set>

@@ -1,5 +1,6 @@
 #include "tier/table.hpp"
 
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>

@@ -20,18 +20,19 @@ LayerCore::LayerCore(LayerCoreOptions options) : options_(std::move(options)) {
   const std::size_t n = options_.max_lookups;
   if (!options_.descriptors) own_descriptors_.resize(n);
   descriptors_ = {options_.descriptors ? options_.descriptors : own_descriptors_.data(), n};
-  local_.resize(n);
-  at_.resize(n);
+  local_.resize(n + 1);  // the selection writes one entry ahead
+  at_.resize(n + 1);
   const std::size_t columns = options_.shard.first.size();
   counts_.owned_by_column.resize(columns);
   counts_.hits_by_column.resize(columns);
   counts_.reused_by_column.resize(columns);
+  for (std::size_t c = 0; c < columns; ++c)
+    if (const std::uint32_t first = options_.shard.first[c], last = options_.shard.last[c]; first < last)
+      owned_columns_.push_back({static_cast<std::uint32_t>(c), first, last - first, options_.shard.local[c]});
   if (options_.resident) return;
 
   directory_ = Directory::make(options_.policy, options_.shard.rows, options_.cache_rows);
-  std::size_t owned_columns = 0;
-  for (std::size_t c = 0; c < columns; ++c) owned_columns += options_.shard.first[c] < options_.shard.last[c];
-  const std::size_t owned = n / std::max<std::size_t>(columns, 1) * owned_columns;
+  const std::size_t owned = n / std::max<std::size_t>(columns, 1) * owned_columns_.size();
   if (options_.buffers < owned)
     throw UsageError(
         fmt::format("page pool: {} buffers for a layer whose steps may read {} pages", options_.buffers, owned));
@@ -46,22 +47,24 @@ LayerCore::LayerCore(LayerCoreOptions options) : options_(std::move(options)) {
   page_map_.resize(std::bit_ceil(2 * std::max<std::size_t>(owned, 1)));
 }
 
-// Owned lookups of active tokens, in order, as local rows. One compare and one conditional append per lookup.
+// Owned lookups of active tokens, in order, as local rows. Columns that this rank has no part of are not looked at: their
+// descriptors are zero from the start and are never written.
 void LayerCore::select_owned(std::span<const std::uint32_t> rows, std::span<const std::uint8_t> active) {
-  const Shard& shard = options_.shard;
-  const std::size_t columns = shard.first.size();
+  const std::size_t columns = options_.shard.first.size();
   const std::size_t tokens = rows.size() / columns;
   lookups_ = rows.size();
   std::size_t kept = 0, live = 0;
-  std::fill_n(descriptors_.begin(), lookups_, Descriptor::zero());
   for (std::size_t t = 0; t < tokens; ++t) {
-    if (!active.empty() && !active[t]) continue;
-    ++live;
     const std::uint32_t* row = &rows[t * columns];
-    for (std::size_t c = 0; c < columns; ++c) {
-      local_[kept] = row[c] - shard.first[c] + shard.local[c];
-      at_[kept] = static_cast<std::uint32_t>(t * columns + c);
-      kept += row[c] - shard.first[c] < shard.last[c] - shard.first[c];
+    Descriptor* descriptor = &descriptors_[t * columns];
+    const bool masked = !active.empty() && !active[t];
+    live += !masked;
+    for (const OwnedColumn& c : owned_columns_) {
+      const std::uint32_t offset = row[c.column] - c.first;
+      local_[kept] = offset + c.local;
+      at_[kept] = static_cast<std::uint32_t>(t * columns + c.column);
+      descriptor[c.column] = Descriptor::zero();
+      kept += !masked && offset < c.rows;
     }
   }
   owned_ = kept;
@@ -69,16 +72,20 @@ void LayerCore::select_owned(std::span<const std::uint32_t> rows, std::span<cons
   counts_.owned = static_cast<std::uint32_t>(kept);
 }
 
-std::uint32_t LayerCore::buffer_for(std::uint64_t page) {
-  // Fibonacci hashing: rows of one head are close together, so low bits alone would cluster.
+// Fibonacci hashing: rows of one head are close together, so low bits alone would cluster.
+std::size_t LayerCore::page_slot(std::uint32_t page) const {
+  return static_cast<std::size_t>((page * 0x9E3779B97F4A7C15u) >> 32) & (page_map_.size() - 1);
+}
+
+std::uint32_t LayerCore::buffer_for(std::uint32_t page) {
   const std::size_t mask = page_map_.size() - 1;
-  std::size_t i = static_cast<std::size_t>((page * 0x9E3779B97F4A7C15u) >> 32) & mask;
+  std::size_t i = page_slot(page);
   while (page_map_[i].tag == page_tag_) {
     if (page_map_[i].page == page && options_.page_dedup) return page_map_[i].read;
     i = (i + 1) & mask;
   }
   if (free_buffers_.empty()) return no_read;
-  page_map_[i] = {page_tag_, static_cast<std::uint32_t>(reads_.size()), page};
+  page_map_[i] = {page_tag_, page, static_cast<std::uint32_t>(reads_.size())};
   reads_.push_back({page, free_buffers_.back()});
   free_buffers_.pop_back();
   return page_map_[i].read;
@@ -110,16 +117,22 @@ void LayerCore::on_indices(std::uint64_t epoch, std::span<const std::uint32_t> r
 
   ++page_tag_;
   const std::uint32_t per_page = options_.geometry.rows_per_page;
+  // Two passes: the map's lines are on their way before the first of them is needed.
   for (const Miss& miss : misses_) {
-    const std::uint32_t page = miss.row / per_page;
-    const std::uint32_t read = buffer_for(options_.fold.page(page));
-    miss_read_.push_back(read);
+    const auto page = static_cast<std::uint32_t>(options_.fold.page(miss.row / per_page));
+    miss_read_.push_back(page);
+    __builtin_prefetch(&page_map_[page_slot(page)], 1);
+  }
+  for (std::size_t m = 0; m < misses_.size(); ++m) {
+    const Miss& miss = misses_[m];
+    const std::uint32_t read = buffer_for(miss_read_[m]);
+    miss_read_[m] = read;
     if (miss.slot == no_slot) ++counts_.unfilled;
     if (read == no_read) {
       ++counts_.failed;  // delivered as zero
       continue;
     }
-    descriptors_[miss.lookup] = Descriptor::miss(reads_[read].buffer, miss.row - page * per_page, miss.slot);
+    descriptors_[miss.lookup] = Descriptor::miss(reads_[read].buffer, miss.row % per_page, miss.slot);
   }
   for (const Reuse& reuse : reuses_) {
     const Descriptor first = descriptors_[misses_[reuse.miss].lookup];

@@ -88,13 +88,19 @@ class LayerCore {
   enum class State { idle, reading, arrived, abandoned };
 
   void select_owned(std::span<const std::uint32_t> rows, std::span<const std::uint8_t> active);
-  std::uint32_t buffer_for(std::uint64_t page);
+  std::size_t page_slot(std::uint32_t page) const;
+  std::uint32_t buffer_for(std::uint32_t page);
   std::span<const std::uint32_t> owned_rows() const { return {local_.data(), owned_}; }
   std::span<const std::uint32_t> owned_at() const { return {at_.data(), owned_}; }
   void drop_lookups();
   void count_by_column();
 
+  struct OwnedColumn {
+    std::uint32_t column = 0, first = 0, rows = 0, local = 0;
+  };
+
   LayerCoreOptions options_;
+  std::vector<OwnedColumn> owned_columns_;
   std::unique_ptr<Directory> directory_;
   State state_ = State::idle;
   std::uint64_t epoch_ = 0;
@@ -107,7 +113,7 @@ class LayerCore {
   std::vector<Miss> misses_;
   std::vector<Reuse> reuses_;
   std::vector<PageRead> reads_;
-  std::vector<std::uint32_t> miss_read_;  // index into reads_ of each miss, or no_read
+  std::vector<std::uint32_t> miss_read_;  // index into reads_ of each miss, or no_read (its page while a step is planned)
   std::vector<std::uint8_t> miss_bad_;
   std::vector<std::uint32_t> free_buffers_;
   // Abandoned steps whose reads are still out there: epoch and its buffers.
@@ -119,8 +125,8 @@ class LayerCore {
   // Open-addressed map page -> index into reads_ of this step.
   struct PageSlot {
     std::uint32_t tag = 0;  // step of the entry; entries of other steps are empty
+    std::uint32_t page = 0;
     std::uint32_t read = 0;
-    std::uint64_t page = 0;
   };
   std::vector<PageSlot> page_map_;
   std::uint32_t page_tag_ = 0;

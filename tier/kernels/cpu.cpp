@@ -10,26 +10,39 @@
 namespace slacktier {
 namespace {
 
-// BF16 bits of one block of 32 under a scale for which no result is subnormal or infinite: exponent arithmetic only, no
-// branch, so that the compiler turns the loop into vector code. Elsewhere the exact scalar path.
-void dequantise_block(const std::uint8_t* values, std::uint8_t scale, std::uint16_t* out) {
-  // |value| lies in [2^-9, 448]: 2^(scale - 127) may move it within the normal numbers of BF16.
-  if (scale < 10 || scale > 245) {
-    for (int i = 0; i < 32; ++i) out[i] = dequantise_bf16(values[i], scale);
-    return;
-  }
-  const std::uint32_t shift = (static_cast<std::uint32_t>(scale) - 127u) << 7;
-  for (int i = 0; i < 32; ++i) {
-    const std::uint32_t v = values[i];
-    const std::uint32_t magnitude = v & 0x7Fu;
-    const std::uint32_t mantissa = v & 7u;
-    const std::uint32_t normal = (magnitude << 4) + (120u << 7);
-    // A subnormal is mantissa * 2^-9; int to float conversion normalises it.
-    const std::uint32_t subnormal =
-        (std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<int>(mantissa))) >> 16) - (9u << 7);
-    const std::uint32_t finite = (magnitude < 8 ? subnormal : normal) + shift;
-    const std::uint32_t signed_value = ((v & 0x80u) << 8) | (magnitude == 0 ? 0u : finite);
-    out[i] = static_cast<std::uint16_t>(magnitude == 0x7Fu ? bf16_nan : signed_value);
+// |value| lies in [2^-9, 448]: 2^(scale - 127) may move it within the normal numbers of BF16.
+constexpr bool plain_scale(std::uint8_t scale) { return scale >= 10 && scale <= 245; }
+
+// Sanitizers start before the resolvers of function clones can run.
+#if defined(__x86_64__) && defined(__gnu_linux__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && \
+    !defined(__clang__)
+#define SLACKTIER_VECTOR_CLONES __attribute__((target_clones("arch=skylake-avx512", "avx2", "default")))
+#else
+#define SLACKTIER_VECTOR_CLONES
+#endif
+
+// BF16 bits of blocks of 32 under scales for which no result is subnormal or infinite: 16-bit integer arithmetic without
+// branches, which the compiler turns into vector code. `out` of other blocks is not written.
+SLACKTIER_VECTOR_CLONES void dequantise_plain_blocks(const std::uint8_t* values, const std::uint8_t* scales,
+                                                     std::uint32_t blocks, std::uint16_t* out) {
+  for (std::uint32_t b = 0; b < blocks; ++b) {
+    if (!plain_scale(scales[b])) continue;
+    const auto shift = static_cast<std::uint16_t>((scales[b] - 127) * 128);
+    const std::uint8_t* __restrict in = values + 32 * b;
+    std::uint16_t* __restrict to = out + 32 * b;
+    for (int i = 0; i < 32; ++i) {
+      const auto v = static_cast<std::uint16_t>(in[i]);
+      const auto magnitude = static_cast<std::uint16_t>(v & 0x7F);
+      const auto normal = static_cast<std::uint16_t>((magnitude << 4) + (120 << 7));
+      // A subnormal is m * 2^-9 with m from 1 to 7: its leading bit gives the exponent, the bits behind it the mantissa.
+      const auto high = static_cast<std::uint16_t>((120 << 7) + ((magnitude - 4) << 5));
+      const auto middle = static_cast<std::uint16_t>((119 << 7) + ((magnitude - 2) << 6));
+      const auto subnormal = magnitude >= 4 ? high : magnitude >= 2 ? middle : static_cast<std::uint16_t>(118 << 7);
+      const auto finite = static_cast<std::uint16_t>((magnitude >= 8 ? normal : subnormal) + shift);
+      const auto kept = magnitude == 0 ? std::uint16_t{0} : finite;
+      const auto with_sign = static_cast<std::uint16_t>(kept | ((v & 0x80) << 8));
+      to[i] = magnitude == 0x7F ? bf16_nan : with_sign;
+    }
   }
 }
 
@@ -43,7 +56,11 @@ void dequantise_row(const std::byte* values, const std::byte* scales, const Gath
   }
   const auto* v = reinterpret_cast<const std::uint8_t*>(values);
   const auto* s = reinterpret_cast<const std::uint8_t*>(scales);
-  for (std::uint32_t b = 0; b < args.row_values / 32; ++b) dequantise_block(v + 32 * b, s[b], out + 32 * b);
+  const std::uint32_t blocks = args.row_values / 32;
+  dequantise_plain_blocks(v, s, blocks, out);
+  for (std::uint32_t b = 0; b < blocks; ++b)
+    if (!plain_scale(s[b]))
+      for (std::uint32_t i = 32 * b; i < 32 * (b + 1); ++i) out[i] = dequantise_bf16(v[i], s[b]);
 }
 
 void gather(void*, const void* raw) {

@@ -24,8 +24,8 @@ constexpr SourceEntry sources[] = {
 
 std::unique_ptr<PageSource> make_source(const std::string& name, const ImageHeader& header, const PagePool& pool,
                                         const SourceOptions& options) {
-  if (options.disks.empty() || options.disks.size() > 64)
-    throw UsageError(fmt::format("source {}: {} disks; name from 1 to 64", name, options.disks.size()));
+  if (header.paths.empty() || header.paths.size() > 64)
+    throw UsageError(fmt::format("source {}: an image on {} disks; from 1 to 64 can be read", name, header.paths.size()));
   if (options.threads < 1 || options.threads > 64)
     throw UsageError(fmt::format("source {}: {} threads per disk; use from 1 to 64", name, options.threads));
   if (header.geometry.page_bytes != pool.page_bytes())

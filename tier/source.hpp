@@ -42,10 +42,11 @@ struct ReadBatch {
 enum class Registration { automatic, required, off };
 
 struct SourceOptions {
-  std::vector<std::string> disks;
-  int threads = 1;                  // I/O threads per disk
-  bool verify_checksum = false;     // whole checksum of every page (checked mode), not only the stamp
-  std::uint32_t queue_depth = 512;  // reads in flight per thread
+  int threads = 1;               // I/O threads per disk
+  bool verify_checksum = false;  // whole checksum of every page (checked mode), not only the stamp
+  // Reads in flight per thread. Deep enough for any NVMe disk, shallow enough that a layer's last pages do not queue behind
+  // the next layer's in the device (512 made layer 1 wait 10 to 15% longer on a virtual disk).
+  std::uint32_t queue_depth = 128;
   Registration registration = Registration::automatic;
   std::vector<int> cpus;  // pins of the I/O threads, in turn; empty: free
 };

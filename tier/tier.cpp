@@ -8,164 +8,13 @@
 #include <cstring>
 
 #include "platforms/error.hpp"
+#include "tier/live/parts.hpp"
 
 namespace slacktier {
 
-// One batch of reads in flight. Outlives the step when the watchdog gave it up.
-struct Tier::Batch {
-  ReadBatch read;
-  std::vector<PageFault> faults;
-  std::vector<int> errors;
-  Tier* tier = nullptr;
-  Layer* layer = nullptr;
-  std::atomic<bool> busy{false};
-};
-
-struct Tier::Layer {
-  enum class Phase : std::uint32_t { settled, reading, arrived };
-
-  std::size_t index = 0;
-  LayerSetup setup;
-  Shard shard;
-  std::unique_ptr<RowOrigin> origin;
-  std::unique_ptr<Buffer> descriptors, cache_memory, out;
-  CacheArrays cache;
-  std::unique_ptr<LayerCore> core;
-  std::unique_ptr<ImageHeader> image;
-  std::unique_ptr<PageSource> source;  // after what its threads use: destroyed first
-  Signal* signal = nullptr;
-  std::int64_t* gate_before = nullptr;
-  std::int64_t* gate_after = nullptr;
-  std::vector<std::unique_ptr<Batch>> batches;
-  Batch* current = nullptr;
-
-  // Guards the core's transitions between the worker (plan, give up, settle) and a source's thread (pages in).
-  std::mutex transitions;
-  std::atomic<Phase> phase{Phase::settled};
-  Nanos deadline = 0, resolve_begin = 0, resolve_end = 0, submitted = 0, arrived = 0;
-  StepStatus status = StepStatus::ok;
-  std::string fault;
-  std::vector<std::uint64_t> advanced;  // bitmap of slots whose cache bytes are still to be written
-};
-
-Tier::Tier(Device& device, const TableSpec& spec, TierOptions options)
-    : device_(device), spec_(spec), options_(std::move(options)), hash_(make_hash(spec)) {
-  const std::size_t columns = spec.rows_per_token();
-  const std::size_t n_layers = spec.layers.size();
-  if (options_.layers.size() != n_layers || options_.folds.size() != n_layers)
-    throw UsageError(
-        fmt::format("placement: {} layers given, table {} has {}", options_.layers.size(), spec.name, n_layers));
-  if (options_.max_tokens == 0) throw UsageError("placement: a step needs at least one token");
-  device.load_module(tier_modules());
-  const auto max_lookups = static_cast<std::uint32_t>(options_.max_tokens * columns);
-
-  tokens_ = device.allocate_host(options_.max_tokens * (static_cast<std::size_t>(spec.max_ngram) * 4 + 1));
-  context_ = static_cast<std::uint32_t*>(tokens_->host());
-  active_ = reinterpret_cast<std::uint8_t*>(context_ +
-                                            std::size_t{options_.max_tokens} * static_cast<std::size_t>(spec.max_ngram));
-  rows_device_ = device.allocate_device(n_layers * max_lookups * sizeof(std::uint32_t));
-  rows_host_ = device.allocate_host(n_layers * max_lookups * sizeof(std::uint32_t));
-  stamps_ = device.allocate_host((2 + 2 * n_layers) * sizeof(std::int64_t));
-  signals_ = device.allocate_host(n_layers * sizeof(Signal));
-  side_ = device.create_stream("tier-side");
-  hashed_ = device.create_event();
-  posted_ = device.create_event();
-
-  // Buffers for two steps a layer: one given up by the watchdog must not starve the next.
-  std::vector<std::uint32_t> buffers(n_layers, 0);
-  std::uint32_t total = 0;
-  for (std::size_t l = 0; l < n_layers; ++l) {
-    const Shard shard = make_shard(spec, l, options_.shard_map, options_.ranks, options_.rank);
-    std::uint32_t owned_columns = 0;
-    for (std::size_t c = 0; c < columns; ++c) owned_columns += shard.first[c] < shard.last[c];
-    if (options_.layers[l].source != "dram") buffers[l] = 2 * options_.max_tokens * owned_columns;
-    total += buffers[l];
-  }
-  if (total >= max_buffers)
-    throw UsageError(
-        fmt::format("page pool: {} pages for {} tokens a step; the limit is {}", total, options_.max_tokens, max_buffers));
-  if (total > 0) pool_ = std::make_unique<PagePool>(device, options_.geometry.page_bytes, total);
-
-  report_.layers.resize(n_layers);
-  std::uint32_t first_buffer = 0;
-  for (std::size_t l = 0; l < n_layers; ++l) {
-    auto layer = std::make_unique<Layer>();
-    layer->index = l;
-    layer->setup = options_.layers[l];
-    layer->shard = make_shard(spec, l, options_.shard_map, options_.ranks, options_.rank);
-    layer->origin = generated_rows(spec, l, layer->shard, options_.seed);
-    layer->descriptors = device.allocate_host(max_lookups * sizeof(Descriptor));
-    layer->out = device.allocate_device(std::size_t{max_lookups} * spec.row_values * sizeof(std::uint16_t));
-    layer->signal = new (static_cast<Signal*>(signals_->host()) + l) Signal;
-    layer->gate_before = static_cast<std::int64_t*>(stamps_->host()) + 2 + 2 * l;
-    layer->gate_after = layer->gate_before + 1;
-    layer->cache = cache_layout(spec);
-
-    LayerCoreOptions core;
-    core.geometry = options_.geometry;
-    core.fold = options_.folds[l];
-    core.shard = layer->shard;
-    core.resident = layer->setup.source == "dram";
-    core.policy = layer->setup.policy;
-    core.cache_rows = layer->setup.cache_rows;
-    core.max_lookups = max_lookups;
-    core.first_buffer = first_buffer;
-    core.buffers = buffers[l];
-    core.descriptors = static_cast<Descriptor*>(layer->descriptors->host());
-    core.row_dedup = options_.row_dedup;
-    core.page_dedup = options_.page_dedup;
-    first_buffer += buffers[l];
-    layer->core = std::make_unique<LayerCore>(core);
-
-    if (core.resident) {
-      if (!layer->setup.host_table) throw UsageError("placement: a dram layer has no host table");
-    } else {
-      const std::size_t slots = layer->core->directory()->slots();
-      if (slots > 0) {
-        layer->cache_memory = device.allocate_device(slots * (layer->cache.value_bytes + layer->cache.scale_bytes));
-        layer->cache.values = static_cast<std::byte*>(layer->cache_memory->device());
-        layer->cache.scales = layer->cache.values + slots * layer->cache.value_bytes;
-      }
-      layer->advanced.resize((slots + 63) / 64);
-      layer->image = std::make_unique<ImageHeader>(open_image(layer->setup.disks, spec));
-      SourceOptions source;
-      source.disks = layer->setup.disks;
-      source.threads = layer->setup.threads;
-      source.registration = layer->setup.registration;
-      source.verify_checksum = options_.verify_checksum;
-      const ImageSegment& segment = layer->image->segment(spec.layers[l].layer, options_.rank);
-      if (layer->image->seed != options_.seed || layer->image->ranks != options_.ranks ||
-          layer->image->shard_map != options_.shard_map || segment.stored_pages != options_.folds[l].stored_pages)
-        throw UsageError(
-            fmt::format("{}: staged with seed {}, {} ranks {}, {} pages of layer {}; this run wants seed {}, {} ranks "
-                        "{}, {} pages: stage it again with the run's settings",
-                        layer->setup.disks[0], layer->image->seed, layer->image->ranks, to_string(layer->image->shard_map),
-                        segment.stored_pages, spec.layers[l].layer, options_.seed, options_.ranks,
-                        to_string(options_.shard_map), options_.folds[l].stored_pages));
-      layer->source = make_source(layer->setup.source, *layer->image, *pool_, source);
-      for (int i = 0; i < 2; ++i) {
-        auto batch = std::make_unique<Batch>();
-        batch->tier = this;
-        batch->layer = layer.get();
-        batch->faults.resize(buffers[l]);
-        batch->errors.resize(buffers[l]);
-        batch->read.segment = &segment;
-        batch->read.user = batch.get();
-        batch->read.done = [](ReadBatch& read) {
-          auto& self = *static_cast<Batch*>(read.user);
-          self.tier->pages_done(*self.layer, self);
-        };
-        layer->batches.push_back(std::move(batch));
-      }
-    }
-    layers_.push_back(std::move(layer));
-  }
-  worker_ = thread_executor().start("tier-worker", [this] { run_worker(); });
-}
-
 Tier::~Tier() {
   // Sources first: their threads call back into the layers and ring the worker.
-  for (auto& layer : layers_) layer->source.reset();
+  for (auto& source : sources_) source->pages.reset();
   stop_.store(true, std::memory_order_release);
   doorbell_.ring();
   if (worker_) worker_->join();
@@ -302,7 +151,7 @@ void Tier::start_reads(Layer& layer) {
   batch->read.faults = std::span(batch->faults).first(reads.size());
   batch->read.errors = std::span(batch->errors).first(reads.size());
   batch->read.epoch = planned_epoch_;
-  layer.source->submit(batch->read);
+  layer.source->pages->submit(batch->read);
 }
 
 // On a thread of the source: the gate opens from here, without a detour over the worker.
@@ -320,7 +169,7 @@ void Tier::pages_done(Layer& layer, Batch& batch) {
         while (batch.read.faults[bad] == PageFault::none) ++bad;
         const std::uint64_t page = batch.read.reads[bad].page;
         layer.fault = fmt::format("layer {}: page {} on {}: {}", spec_.layers[layer.index].layer, page,
-                                  layer.setup.disks[page % layer.setup.disks.size()],
+                                  layer.source->image.paths[page % layer.source->image.paths.size()],
                                   batch.errors[bad] ? std::strerror(batch.errors[bad]) : to_string(batch.read.faults[bad]));
       }
       layer.signal->publish(epoch, release.status);
@@ -423,10 +272,10 @@ void Tier::check(CheckReport& report, std::size_t stride, std::size_t offset) co
                   static_cast<const std::uint16_t*>(layer->out->host()), report, stride, offset);
     if (layer->status != StepStatus::ok) continue;
     for (const PageRead& read : layer->core->reads()) {
-      const ImageSegment& segment = layer->image->segment(spec_.layers[layer->index].layer, options_.rank);
+      const ImageSegment& segment = layer->source->image.segment(spec_.layers[layer->index].layer, options_.rank);
       const std::span<const std::byte> page(pool_->page(read.buffer), pool_->page_bytes());
       ++report.pages;
-      const PageFault fault = check_page(page, read.page, segment.image, layer->image->nonce);
+      const PageFault fault = check_page(page, read.page, segment.image, layer->source->image.nonce);
       if (fault == PageFault::none) continue;
       ++report.mismatches;
       if (report.first_mismatch.empty())
@@ -450,8 +299,8 @@ HostMemoryCount Tier::host_memory() const {
       count.full_geometry += layer->shard.rows * spec_.row_bytes;
       count.allocated += layer->setup.host_table->bytes();
     }
-    if (layer->source) count.registered += layer->source->registered_bytes();
   }
+  for (const auto& source : sources_) count.registered += source->pages->registered_bytes();
   count.full_geometry += shared;
   count.allocated += shared;
   return count;
@@ -459,7 +308,7 @@ HostMemoryCount Tier::host_memory() const {
 
 std::string Tier::describe_source(std::size_t layer_index) const {
   const Layer& layer = *layers_[layer_index];
-  return layer.source ? layer.source->describe() : "host table";
+  return layer.source ? layer.source->pages->describe() : "host table";
 }
 
 }  // namespace slacktier

@@ -123,6 +123,10 @@ class Tier {
  private:
   struct Batch;
   struct Layer;
+  struct OpenSource;
+
+  std::unique_ptr<Layer> make_layer(std::size_t layer_index, std::uint32_t first_buffer, std::uint32_t buffers);
+  OpenSource& open_source(const LayerSetup& setup);
 
   void run_worker();
   void plan_step();
@@ -138,6 +142,7 @@ class Tier {
   std::unique_ptr<RowHash> hash_;
   std::unique_ptr<PagePool> pool_;
   std::vector<std::unique_ptr<Layer>> layers_;
+  std::vector<std::unique_ptr<OpenSource>> sources_;
   std::unique_ptr<Stream> side_;
   std::unique_ptr<Event> hashed_, posted_;
   std::unique_ptr<Buffer> tokens_, rows_device_, rows_host_, stamps_, signals_;

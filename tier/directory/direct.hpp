@@ -45,39 +45,35 @@ class DirectoryOf final : public Directory {
     ResolveCounts counts;
     const std::size_t first_miss = misses.size();
     const std::size_t n = lookups.size();
-    // Blocks: the next block's map lines are on their way while this one is read, and the policy's lines of this block's
-    // hits are on their way while the rest of it is read. A miss of a line costs one memory latency per block, not per
-    // lookup.
-    constexpr std::size_t block = 32;
-    std::uint32_t hit_slots[block];
-    for (std::size_t i = 0; i < std::min(block, n); ++i) __builtin_prefetch(&map_[lookups[i]], 1);
-    for (std::size_t begin = 0; begin < n; begin += block) {
-      const std::size_t end = std::min(begin + block, n);
-      for (std::size_t i = end; i < std::min(end + block, n); ++i) __builtin_prefetch(&map_[lookups[i]], 1);
-      std::size_t hits = 0;
-      for (std::size_t i = begin; i < end; ++i) {
-        const std::uint32_t row = lookups[i];
-        const std::uint32_t entry = map_[row];
-        if (entry == 0) {
-          map_[row] = pending | static_cast<std::uint32_t>(misses.size());
-          misses.push_back({row, no_slot, at[i]});
-        } else if (entry & pending) {
-          if (reuse) {
-            reuses.push_back({at[i], entry & ~pending});
-            ++counts.reused;
-          } else {
-            misses.push_back({row, unfilled, at[i]});
-          }
+    if (hits_.size() < n) hits_.resize(n);
+    // Every line is asked for long before it is used: the map's some lookups ahead, the policy's while the rest of the
+    // lookups is read. The policy learns of the hits at the end, before any slot is given away.
+    constexpr std::size_t ahead = 40;
+    for (std::size_t i = 0; i < std::min(ahead, n); ++i) __builtin_prefetch(&map_[lookups[i]], 1);
+    std::size_t hits = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+      if (i + ahead < n) __builtin_prefetch(&map_[lookups[i + ahead]], 1);
+      const std::uint32_t row = lookups[i];
+      const std::uint32_t entry = map_[row];
+      if (entry == 0) {
+        map_[row] = pending | static_cast<std::uint32_t>(misses.size());
+        misses.push_back({row, no_slot, at[i]});
+      } else if (entry & pending) {
+        if (reuse) {
+          reuses.push_back({at[i], entry & ~pending});
+          ++counts.reused;
         } else {
-          const std::uint32_t slot = entry - 1;
-          descriptors[at[i]] = Descriptor::hit(slot);
-          policy_.prefetch(slot);
-          hit_slots[hits++] = slot;
+          misses.push_back({row, unfilled, at[i]});
         }
+      } else {
+        const std::uint32_t slot = entry - 1;
+        descriptors[at[i]] = Descriptor::hit(slot);
+        policy_.prefetch(slot);
+        hits_[hits++] = slot;
       }
-      for (std::size_t h = 0; h < hits; ++h) policy_.hit(hit_slots[h]);
-      counts.hits += static_cast<std::uint32_t>(hits);
     }
+    for (std::size_t h = 0; h < hits; ++h) policy_.hit(hits_[h]);
+    counts.hits = static_cast<std::uint32_t>(hits);
     counts.misses = static_cast<std::uint32_t>(misses.size() - first_miss);
     counts.evictions = place(std::span(misses).subspan(first_miss));
     return counts;
@@ -119,45 +115,39 @@ class DirectoryOf final : public Directory {
   // Gives each miss a slot: failed reads' slots first, then slots never used in order, then victims; no_slot when every slot
   // was touched in this step.
   std::uint32_t place(std::span<Miss> misses) {
-    std::uint32_t evictions = 0;
-    constexpr std::size_t block = 32;
-    for (std::size_t begin = 0; begin < misses.size(); begin += block) {
-      const std::size_t end = std::min(begin + block, misses.size());
-      std::uint32_t evicted[block];
-      std::size_t victims = 0;
-      for (std::size_t i = begin; i < end; ++i) {
-        Miss& miss = misses[i];
-        if (miss.slot == unfilled) {
-          miss.slot = no_slot;
-          continue;
-        }
-        std::uint32_t slot = no_slot;
-        if (!free_.empty()) {
-          slot = free_.back();
-          free_.pop_back();
-          policy_.reserve(slot);
-        } else if (next_empty_ < slots_) {
-          slot = next_empty_++;
-          policy_.reserve(slot);
-        } else if (slots_ > 0 && (slot = policy_.victim(row_of_)) != no_slot) {
-          evicted[victims++] = row_of_[slot];
-          __builtin_prefetch(&map_[row_of_[slot]], 1);
-        }
-        miss.slot = slot;
-        if (slot != no_slot) row_of_[slot] = miss.row;
+    if (evicted_.size() < misses.size()) evicted_.resize(misses.size());
+    std::uint32_t victims = 0;
+    for (Miss& miss : misses) {
+      if (miss.slot == unfilled) {
+        miss.slot = no_slot;
+        continue;
       }
-      for (std::size_t v = 0; v < victims; ++v) map_[evicted[v]] = 0;
-      evictions += static_cast<std::uint32_t>(victims);
-      occupied_ -= static_cast<std::uint32_t>(victims);
+      std::uint32_t slot = no_slot;
+      if (!free_.empty()) {
+        slot = free_.back();
+        free_.pop_back();
+        policy_.reserve(slot);
+      } else if (next_empty_ < slots_) {
+        slot = next_empty_++;
+        policy_.reserve(slot);
+      } else if (slots_ > 0 && (slot = policy_.victim(row_of_)) != no_slot) {
+        evicted_[victims++] = row_of_[slot];
+        __builtin_prefetch(&map_[row_of_[slot]], 1);
+      }
+      miss.slot = slot;
+      if (slot != no_slot) row_of_[slot] = miss.row;
     }
-    return evictions;
+    for (std::uint32_t v = 0; v < victims; ++v) map_[evicted_[v]] = 0;
+    occupied_ -= victims;
+    return victims;
   }
 
   HostMemory map_memory_, row_memory_;
   std::uint32_t* map_;     // [rows] entry per row
   std::uint32_t* row_of_;  // [slots] row that a slot holds or awaits, no_row when empty
   Policy policy_;
-  std::vector<std::uint32_t> free_;  // slots given back by failed reads
+  std::vector<std::uint32_t> free_;            // slots given back by failed reads
+  std::vector<std::uint32_t> hits_, evicted_;  // of the resolve at hand: slots hit, rows evicted
   std::uint32_t next_empty_ = 0, occupied_ = 0;
 };
 

@@ -12,10 +12,10 @@
 
 namespace slacktier {
 
-OpenDisks::OpenDisks(const ImageHeader& header, const std::vector<std::string>& disks)
-    : names_(disks), page_bytes_(header.geometry.page_bytes), nonce_(header.nonce) {
+OpenDisks::OpenDisks(const ImageHeader& header)
+    : names_(header.paths), page_bytes_(header.geometry.page_bytes), nonce_(header.nonce) {
   const std::unique_ptr<void, void (*)(void*)> probe(std::aligned_alloc(page_bytes_, page_bytes_), std::free);
-  for (const auto& disk : disks) {
+  for (const auto& disk : names_) {
     const int fd = ::open(disk.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC);
     if (fd < 0 && errno == EINVAL)
       throw EnvironmentError(fmt::format(

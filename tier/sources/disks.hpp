@@ -14,9 +14,9 @@ namespace slacktier {
 
 class OpenDisks {
  public:
-  // Opens every disk read-only with O_DIRECT and proves one direct read. Throws std::system_error (cannot be opened or read)
-  // or EnvironmentError (no direct I/O there).
-  OpenDisks(const ImageHeader& header, const std::vector<std::string>& disks);
+  // Opens the disks of the image, in the image's order, read-only with O_DIRECT and proves one direct read. Throws
+  // std::system_error (cannot be opened or read) or EnvironmentError (no direct I/O there).
+  explicit OpenDisks(const ImageHeader& header);
   ~OpenDisks();
   OpenDisks(const OpenDisks&) = delete;
   OpenDisks& operator=(const OpenDisks&) = delete;

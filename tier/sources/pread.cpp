@@ -15,7 +15,7 @@ namespace {
 class PreadSource final : public PageSource {
  public:
   PreadSource(const ImageHeader& header, const PagePool& pool, const SourceOptions& options)
-      : disks_(header, options.disks),
+      : disks_(header),
         pool_(pool),
         options_(options),
         readers_(disks_.count() * static_cast<std::size_t>(options.threads)) {

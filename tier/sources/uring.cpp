@@ -50,7 +50,7 @@ int open_ring(io_uring& ring, unsigned in_flight) {
 class UringSource final : public PageSource {
  public:
   UringSource(const ImageHeader& header, const PagePool& pool, const SourceOptions& options)
-      : disks_(header, options.disks),
+      : disks_(header),
         pool_(pool),
         options_(options),
         readers_(disks_.count() * static_cast<std::size_t>(options.threads)) {

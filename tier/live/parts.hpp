@@ -1,0 +1,59 @@
+// What a live tier is made of, for its files only.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "tier/tier.hpp"
+
+namespace slacktier {
+
+// One batch of reads in flight. Outlives the step when the watchdog gave it up.
+struct Tier::Batch {
+  ReadBatch read;
+  std::vector<PageFault> faults;
+  std::vector<int> errors;
+  Tier* tier = nullptr;
+  Layer* layer = nullptr;
+  std::atomic<bool> busy{false};
+};
+
+struct Tier::Layer {
+  enum class Phase : std::uint32_t { settled, reading, arrived };
+
+  std::size_t index = 0;
+  LayerSetup setup;
+  Shard shard;
+  std::unique_ptr<RowOrigin> origin;
+  std::unique_ptr<Buffer> descriptors, cache_memory, out;
+  CacheArrays cache;
+  std::unique_ptr<LayerCore> core;
+  OpenSource* source = nullptr;  // of layers that read pages
+  Signal* signal = nullptr;
+  std::int64_t* gate_before = nullptr;
+  std::int64_t* gate_after = nullptr;
+  std::vector<std::unique_ptr<Batch>> batches;
+  Batch* current = nullptr;
+
+  // Guards the core's transitions between the worker (plan, give up, settle) and a source's thread (pages in).
+  std::mutex transitions;
+  std::atomic<Phase> phase{Phase::settled};
+  Nanos deadline = 0, resolve_begin = 0, resolve_end = 0, submitted = 0, arrived = 0;
+  StepStatus status = StepStatus::ok;
+  std::string fault;
+  std::vector<std::uint64_t> advanced;  // bitmap of slots whose cache bytes are still to be written
+};
+
+// One image and the threads that read it. Layers with the same source, disks and threads share it: only then are layer 1's
+// pages in front of layer 14's in the same queue.
+struct Tier::OpenSource {
+  LayerSetup setup;
+  ImageHeader image;
+  std::unique_ptr<PageSource> pages;
+};
+
+}  // namespace slacktier

@@ -1,0 +1,143 @@
+// Building a live tier: memory, layers, sources.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "platforms/error.hpp"
+#include "tier/live/parts.hpp"
+
+namespace slacktier {
+
+Tier::Tier(Device& device, const TableSpec& spec, TierOptions options)
+    : device_(device), spec_(spec), options_(std::move(options)), hash_(make_hash(spec)) {
+  const std::size_t columns = spec.rows_per_token();
+  const std::size_t n_layers = spec.layers.size();
+  if (options_.layers.size() != n_layers || options_.folds.size() != n_layers)
+    throw UsageError(
+        fmt::format("placement: {} layers given, table {} has {}", options_.layers.size(), spec.name, n_layers));
+  if (options_.max_tokens == 0) throw UsageError("placement: a step needs at least one token");
+  device.load_module(tier_modules());
+  const auto max_lookups = static_cast<std::uint32_t>(options_.max_tokens * columns);
+  const auto order = static_cast<std::size_t>(spec.max_ngram);
+
+  tokens_ = device.allocate_host(options_.max_tokens * (order * 4 + 1));
+  context_ = static_cast<std::uint32_t*>(tokens_->host());
+  active_ = reinterpret_cast<std::uint8_t*>(context_ + options_.max_tokens * order);
+  rows_device_ = device.allocate_device(n_layers * max_lookups * sizeof(std::uint32_t));
+  rows_host_ = device.allocate_host(n_layers * max_lookups * sizeof(std::uint32_t));
+  stamps_ = device.allocate_host((2 + 2 * n_layers) * sizeof(std::int64_t));
+  signals_ = device.allocate_host(n_layers * sizeof(Signal));
+  side_ = device.create_stream("tier-side");
+  hashed_ = device.create_event();
+  posted_ = device.create_event();
+
+  // Buffers for two steps a layer: one given up by the watchdog must not starve the next.
+  std::vector<std::uint32_t> buffers(n_layers, 0);
+  std::uint64_t total = 0;
+  for (std::size_t l = 0; l < n_layers; ++l) {
+    const Shard shard = make_shard(spec, l, options_.shard_map, options_.ranks, options_.rank);
+    std::uint32_t owned_columns = 0;
+    for (std::size_t c = 0; c < columns; ++c) owned_columns += shard.first[c] < shard.last[c];
+    if (options_.layers[l].source != "dram") buffers[l] = 2 * options_.max_tokens * owned_columns;
+    total += buffers[l];
+  }
+  if (total >= max_buffers)
+    throw UsageError(
+        fmt::format("page pool: {} pages for {} tokens a step; the limit is {}", total, options_.max_tokens, max_buffers));
+  if (total > 0) pool_ = std::make_unique<PagePool>(device, options_.geometry.page_bytes, static_cast<std::uint32_t>(total));
+
+  report_.layers.resize(n_layers);
+  std::uint32_t first_buffer = 0;
+  for (std::size_t l = 0; l < n_layers; ++l) {
+    layers_.push_back(make_layer(l, first_buffer, buffers[l]));
+    first_buffer += buffers[l];
+  }
+  worker_ = thread_executor().start("tier-worker", [this] { run_worker(); });
+}
+
+std::unique_ptr<Tier::Layer> Tier::make_layer(std::size_t l, std::uint32_t first_buffer, std::uint32_t buffers) {
+  const auto max_lookups = static_cast<std::uint32_t>(options_.max_tokens * spec_.rows_per_token());
+  auto layer = std::make_unique<Layer>();
+  layer->index = l;
+  layer->setup = options_.layers[l];
+  layer->shard = make_shard(spec_, l, options_.shard_map, options_.ranks, options_.rank);
+  layer->origin = generated_rows(spec_, l, layer->shard, options_.seed);
+  layer->descriptors = device_.allocate_host(max_lookups * sizeof(Descriptor));
+  layer->out = device_.allocate_device(std::size_t{max_lookups} * spec_.row_values * sizeof(std::uint16_t));
+  layer->signal = new (static_cast<Signal*>(signals_->host()) + l) Signal;
+  layer->gate_before = static_cast<std::int64_t*>(stamps_->host()) + 2 + 2 * l;
+  layer->gate_after = layer->gate_before + 1;
+  layer->cache = cache_layout(spec_);
+
+  LayerCoreOptions core;
+  core.geometry = options_.geometry;
+  core.fold = options_.folds[l];
+  core.shard = layer->shard;
+  core.resident = layer->setup.source == "dram";
+  core.policy = layer->setup.policy;
+  core.cache_rows = layer->setup.cache_rows;
+  core.max_lookups = max_lookups;
+  core.first_buffer = first_buffer;
+  core.buffers = buffers;
+  core.descriptors = static_cast<Descriptor*>(layer->descriptors->host());
+  core.row_dedup = options_.row_dedup;
+  core.page_dedup = options_.page_dedup;
+  layer->core = std::make_unique<LayerCore>(core);
+  if (core.resident) {
+    if (!layer->setup.host_table) throw UsageError("placement: a dram layer has no host table");
+    return layer;
+  }
+
+  const std::size_t slots = layer->core->directory()->slots();
+  if (slots > 0) {
+    layer->cache_memory = device_.allocate_device(slots * (layer->cache.value_bytes + layer->cache.scale_bytes));
+    layer->cache.values = static_cast<std::byte*>(layer->cache_memory->device());
+    layer->cache.scales = layer->cache.values + slots * layer->cache.value_bytes;
+  }
+  layer->advanced.resize((slots + 63) / 64);
+  layer->source = &open_source(layer->setup);
+  const int k = spec_.layers[l].layer;
+  const ImageSegment& segment = layer->source->image.segment(k, options_.rank);
+  if (segment.stored_pages != options_.folds[l].stored_pages)
+    throw UsageError(fmt::format("{}: holds {} pages of layer {}, this run wants {}: stage it again with the run's size",
+                                 layer->setup.disks[0], segment.stored_pages, k, options_.folds[l].stored_pages));
+  for (int i = 0; i < 2; ++i) {
+    auto batch = std::make_unique<Batch>();
+    batch->tier = this;
+    batch->layer = layer.get();
+    batch->faults.resize(buffers);
+    batch->errors.resize(buffers);
+    batch->read.segment = &segment;
+    batch->read.user = batch.get();
+    batch->read.done = [](ReadBatch& read) {
+      auto& self = *static_cast<Batch*>(read.user);
+      self.tier->pages_done(*self.layer, self);
+    };
+    layer->batches.push_back(std::move(batch));
+  }
+  return layer;
+}
+
+Tier::OpenSource& Tier::open_source(const LayerSetup& setup) {
+  const auto same = [&](const auto& open) {
+    return open->setup.source == setup.source && open->setup.disks == setup.disks && open->setup.threads == setup.threads &&
+           open->setup.registration == setup.registration;
+  };
+  const auto found = std::find_if(sources_.begin(), sources_.end(), same);
+  if (found != sources_.end()) return **found;
+  auto open = std::make_unique<OpenSource>();
+  open->setup = setup;
+  open->image = open_image(setup.disks, spec_);
+  require_image(open->image, options_.shard_map, options_.ranks, options_.seed);
+  SourceOptions source;
+  source.threads = setup.threads;
+  source.registration = setup.registration;
+  source.verify_checksum = options_.verify_checksum;
+  open->pages = make_source(setup.source, open->image, *pool_, source);
+  sources_.push_back(std::move(open));
+  return *sources_.back();
+}
+
+}  // namespace slacktier

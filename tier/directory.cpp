@@ -7,6 +7,8 @@
 
 #include "platforms/error.hpp"
 #include "tier/directory/clock.hpp"
+#include "tier/directory/lru.hpp"
+#include "tier/directory/sieve.hpp"
 
 namespace slacktier {
 namespace {
@@ -24,6 +26,8 @@ std::unique_ptr<Directory> make_with(std::uint64_t rows, std::uint32_t slots) {
 // One line per policy.
 constexpr PolicyEntry policies[] = {
     {"clock", make_with<ClockPolicy>},
+    {"lru", make_with<LruPolicy>},
+    {"sieve", make_with<SievePolicy>},
 };
 
 }  // namespace

@@ -94,12 +94,8 @@ class WorkloadRun {
  public:
   WorkloadRun(Device& device, const TableSpec& spec, const Campaign& campaign, const Workload& workload,
               const RunOptions& options, const Images& images, const std::vector<std::unique_ptr<HostTable>>& tables,
-              const TokenMap& map)
-      : spec_(spec),
-        campaign_(campaign),
-        workload_(workload),
-        options_(options),
-        trace_(record_steps(campaign, workload, spec, map, campaign.steps())) {
+              const StepTrace& trace)
+      : spec_(spec), campaign_(campaign), workload_(workload), options_(options), trace_(trace) {
     for (const auto& placement : campaign.placements) {
       rigs_.push_back(std::make_unique<Rig>(device, spec, campaign, placement, options.model, images, tables));
       Progress progress(fmt::format("{}: warming {}", workload.name, placement.name), campaign.warm_steps,
@@ -222,7 +218,7 @@ class WorkloadRun {
   const Campaign& campaign_;
   const Workload& workload_;
   const RunOptions& options_;
-  StepTrace trace_;
+  const StepTrace& trace_;
   std::vector<std::unique_ptr<Rig>> rigs_;
   std::map<std::string, std::vector<double>> run_order_;
 };
@@ -268,6 +264,11 @@ RunOutcome run_campaign(Device& device, const Campaign& campaign, const RunOptio
           fmt::format("table {} is read at layer {}, the step model has {} layers", spec.name, layer.layer, depth));
   const TokenMap map = options.token_map.empty() ? TokenMap() : TokenMap::load(options.token_map, spec);
 
+  // Sessions first: a trace that cannot be used is said before gigabytes are staged.
+  std::vector<StepTrace> traces;
+  for (const auto& workload : campaign.workloads)
+    traces.push_back(record_steps(campaign, workload, spec, map, campaign.steps()));
+
   RunOutcome outcome;
   Envelope& envelope = outcome.envelope;
   envelope.kind = "results";
@@ -306,8 +307,9 @@ RunOutcome run_campaign(Device& device, const Campaign& campaign, const RunOptio
 
   std::vector<ConfigurationResult> results;
   std::mt19937_64 random(campaign.seed);
-  for (const auto& workload : campaign.workloads) {
-    WorkloadRun run(device, spec, campaign, workload, options, images, tables, map);
+  for (std::size_t w = 0; w < campaign.workloads.size(); ++w) {
+    const Workload& workload = campaign.workloads[w];
+    WorkloadRun run(device, spec, campaign, workload, options, images, tables, traces[w]);
     envelope.settings["workloads"].push_back({{"name", workload.name}, {"sessions", run.trace().describe()}});
     if (workload.traces.empty() || run.trace().sessions_topped_up() > 0)
       envelope.warnings.push_back({"sessions_generated", fmt::format("{}: {}", workload.name, run.trace().describe()), ""});

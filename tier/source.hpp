@@ -61,7 +61,7 @@ class PageSource {
   virtual std::size_t registered_bytes() const { return 0; }
 };
 
-// How a source is made: `header` describes the image on options.disks, `pool` receives its pages.
+// How a source is made: `header` describes the image and names its disks, `pool` receives its pages.
 // Throws UsageError (unknown name, listing those there are), EnvironmentError (io_uring refused: by which policy; memlock
 // too small: needed, limit and command), std::system_error (a disk that cannot be opened).
 std::unique_ptr<PageSource> make_source(const std::string& name, const ImageHeader& header, const PagePool& pool,

@@ -10,29 +10,16 @@
 #include <string>
 #include <vector>
 
+#include "tests/unit/tier/scratch.hpp"
 #include "tier/image.hpp"
 #include "tier/table.hpp"
 
 namespace slacktier::testing {
 
-class ScratchFolder {
+// Beside the test's working directory: temporary folders may lie on tmpfs, which has no direct I/O.
+class ScratchFolder : public test::Scratch {
  public:
-  // Beside the test's working directory: temporary folders may lie on tmpfs, which has no direct I/O.
-  ScratchFolder() {
-    std::string name = (std::filesystem::current_path() / "scratch-XXXXXX").string();
-    if (!::mkdtemp(name.data())) throw std::runtime_error("mkdtemp " + name);
-    path_ = name;
-  }
-  ~ScratchFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  std::string file(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  std::filesystem::path path_;
+  ScratchFolder() : Scratch(std::filesystem::current_path()) {}
 };
 
 // Layers 1 and 3, orders 2 and 3 with two heads each, about 2,000 rows a head.

@@ -1,8 +1,8 @@
 // The directory of one layer and rank: which rows the cache holds, in which slots, and which to replace.
 //
 // One u32 per row of the shard, so that a lookup is one random read: 0 = absent, slot + 1 = cached, top bit = requested in
-// this step and on its way (the rest indexes the step's misses). What a replacement policy knows of its slots is the
-// policy's own, small and dense; the row of each slot is kept for eviction.
+// this step and on its way (the rest indexes the step's misses), the bit below = hit in this step. What a replacement policy
+// knows of its slots is the policy's own, small and dense; the row of each slot is kept for eviction.
 //
 // A row enters the directory only when its page has arrived (settle), so a failed page leaves nothing to take back.
 #pragma once
@@ -46,6 +46,9 @@ class Directory {
 
   // Begins a step: slots touched from here on are not evicted before the next begin_step.
   virtual void begin_step() = 0;
+  // Ends it: what the policy may learn late of the step's hits, off the critical path. begin_step does it where this was
+  // left out.
+  virtual void end_step() = 0;
 
   // Resolves lookups[i] = local row (all < rows) for the positions at[i] of `descriptors`. Hits are written there; misses
   // and reuses are appended to the lists (capacity reserved by the caller: nothing is allocated), their descriptors left to

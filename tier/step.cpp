@@ -203,6 +203,7 @@ void LayerCore::settle() {
   count_by_column();
   if (directory_) {
     for (std::size_t m = 0; m < misses_.size(); ++m) directory_->settle(misses_[m], !miss_bad_[m]);
+    directory_->end_step();
     if (state_ == State::arrived)
       for (std::size_t r = reads_.size(); r-- > 0;) free_buffers_.push_back(reads_[r].buffer);
   }
@@ -234,6 +235,7 @@ void LayerCore::advance(std::span<const std::uint32_t> rows, std::vector<std::ui
       directory_->settle(miss, true);
       if (miss.slot != no_slot) filled.push_back(miss.slot);
     }
+    directory_->end_step();
   }
 }
 

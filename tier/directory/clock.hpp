@@ -14,18 +14,21 @@ class ClockPolicy {
  public:
   explicit ClockPolicy(std::uint32_t slots) : slots_(slots), referenced_((std::size_t{slots} + 63) / 64) {}
 
-  // The hand makes at most one turn a step. A slot touched in the step has its bit set, or lies behind the hand: it can only
-  // become a victim in a second turn.
-  void begin_step() { budget_ = slots_; }
-  void prefetch(std::uint32_t slot) { __builtin_prefetch(&referenced_[slot / 64], 1); }
+  // A step's hits set their bits after its victims are chosen: all that the step has touched keeps its slot, and its bit.
+  static constexpr bool learns_late = true;
+
+  // The hand makes at most two turns a step: the first clears every bit, the second finds what the step has not touched.
+  void begin_step() { budget_ = 2 * std::uint64_t{slots_}; }
+  void prefetch(std::uint32_t) {}
   void hit(std::uint32_t slot) { referenced_[slot / 64] |= std::uint64_t{1} << (slot % 64); }
-  void reserve(std::uint32_t slot) { hit(slot); }
+  void reserve(std::uint32_t) {}  // its bit is clear when its row arrives; until then the slot is no victim
   void insert(std::uint32_t slot, std::uint32_t) { referenced_[slot / 64] &= ~(std::uint64_t{1} << (slot % 64)); }
 
   std::uint32_t victim(const std::uint32_t* row_of) {
     while (budget_ > 0) {
       const std::uint32_t word = hand_ / 64, bit = hand_ % 64;
-      const std::uint32_t bits = std::min<std::uint32_t>({64, slots_ - word * 64, bit + budget_});
+      const std::uint32_t bits =
+          static_cast<std::uint32_t>(std::min<std::uint64_t>({64, slots_ - word * 64, bit + budget_}));
       const std::uint64_t reach =
           (bits == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1) & (~std::uint64_t{0} << bit);
       const std::uint64_t clear = ~referenced_[word] & reach;
@@ -37,7 +40,10 @@ class ClockPolicy {
       budget_ -= passed;
       hand_ += passed;
       if (hand_ == slots_) hand_ = 0;
-      if (clear && row_of[slot] != no_row) return slot;
+      if (clear && row_of[slot] != no_row) {
+        hit(slot);  // offered once a step
+        return slot;
+      }
     }
     return no_slot;
   }
@@ -45,7 +51,8 @@ class ClockPolicy {
   std::size_t bytes() const { return referenced_.size() * sizeof(std::uint64_t); }
 
  private:
-  std::uint32_t slots_, hand_ = 0, budget_ = 0;
+  std::uint32_t slots_, hand_ = 0;
+  std::uint64_t budget_ = 0;
   std::vector<std::uint64_t> referenced_;
 };
 

@@ -2,13 +2,16 @@
 //
 // A policy is a class with
 //   explicit Policy(std::uint32_t slots);
+//   static constexpr bool learns_late;  hits of a step may be told after its victims were chosen: off the critical path, and
+//                                       the directory itself then keeps the slots that the step has touched
 //   void begin_step();                  slots hit or inserted from here on must not be victims before the next call
 //   void prefetch(std::uint32_t slot);  brings the line that hit(slot) touches
-//   void hit(std::uint32_t slot);
+//   void hit(std::uint32_t slot);       each time; with learns_late once a step and slot
 //   void reserve(std::uint32_t slot);   an empty slot was given to a row that is still being read: no victim in this step
 //   void insert(std::uint32_t slot, std::uint32_t row);   that row has arrived (victims that were given to a row arrive too)
 //   std::uint32_t victim(const std::uint32_t* row_of);   an occupied slot to evict, or no_slot; row_of[s] is UINT32_MAX for
-//                                       slots that are empty: never victims
+//                                       slots that are empty: never victims. With learns_late it may be a slot that the
+//                                       step has touched: that one is passed over, and stays.
 //   std::size_t bytes() const;
 #pragma once
 
@@ -37,7 +40,18 @@ class DirectoryOf final : public Directory {
     free_.reserve(1024);
   }
 
-  void begin_step() override { policy_.begin_step(); }
+  void begin_step() override {
+    end_step();
+    policy_.begin_step();
+  }
+
+  void end_step() override {
+    for (std::size_t h = 0; h < hit_count_; ++h) {
+      map_[hits_[h].row] &= ~touched;
+      if constexpr (Policy::learns_late) policy_.hit(hits_[h].slot);
+    }
+    hit_count_ = 0;
+  }
 
   ResolveCounts resolve(std::span<const std::uint32_t> lookups, std::span<const std::uint32_t> at,
                         std::span<Descriptor> descriptors, std::vector<Miss>& misses, std::vector<Reuse>& reuses,
@@ -45,12 +59,13 @@ class DirectoryOf final : public Directory {
     ResolveCounts counts;
     const std::size_t first_miss = misses.size();
     const std::size_t n = lookups.size();
-    if (hits_.size() < n) hits_.resize(n);
-    // Every line is asked for long before it is used: the map's some lookups ahead, the policy's while the rest of the
-    // lookups is read. The policy learns of the hits at the end, before any slot is given away.
+    if (hits_.size() <= n) hits_.resize(n + 1);  // one entry is written ahead
+    // Every line is asked for long before it is used. A hit is marked in the entry that was read anyway; what the policy
+    // makes of it waits for the end of the step where the policy allows that, and comes before any slot is given away where
+    // it does not.
     constexpr std::size_t ahead = 40;
     for (std::size_t i = 0; i < std::min(ahead, n); ++i) __builtin_prefetch(&map_[lookups[i]], 1);
-    std::size_t hits = 0;
+    std::size_t touches = 0;
     for (std::size_t i = 0; i < n; ++i) {
       if (i + ahead < n) __builtin_prefetch(&map_[lookups[i + ahead]], 1);
       const std::uint32_t row = lookups[i];
@@ -66,14 +81,18 @@ class DirectoryOf final : public Directory {
           misses.push_back({row, unfilled, at[i]});
         }
       } else {
-        const std::uint32_t slot = entry - 1;
+        const std::uint32_t slot = (entry & ~touched) - 1;
         descriptors[at[i]] = Descriptor::hit(slot);
-        policy_.prefetch(slot);
-        hits_[hits++] = slot;
+        ++counts.hits;
+        hits_[touches] = {slot, row};
+        touches += !Policy::learns_late || (entry & touched) == 0;
+        map_[row] = entry | touched;
+        if constexpr (!Policy::learns_late) policy_.prefetch(slot);
       }
     }
-    for (std::size_t h = 0; h < hits; ++h) policy_.hit(hits_[h]);
-    counts.hits = static_cast<std::uint32_t>(hits);
+    hit_count_ = touches;
+    if constexpr (!Policy::learns_late)
+      for (std::size_t h = 0; h < touches; ++h) policy_.hit(hits_[h].slot);
     counts.misses = static_cast<std::uint32_t>(misses.size() - first_miss);
     counts.evictions = place(std::span(misses).subspan(first_miss));
     return counts;
@@ -97,11 +116,11 @@ class DirectoryOf final : public Directory {
 
   std::uint32_t row_of(std::uint32_t slot) const override {
     const std::uint32_t row = row_of_[slot];
-    return row != no_row && map_[row] == slot + 1 ? row : no_row;
+    return row != no_row && (map_[row] & ~touched) == slot + 1 ? row : no_row;
   }
   std::uint32_t slot_of(std::uint32_t row) const override {
     const std::uint32_t entry = map_[row];
-    return entry == 0 || (entry & pending) ? no_slot : entry - 1;
+    return entry == 0 || (entry & pending) ? no_slot : (entry & ~touched) - 1;
   }
   std::uint32_t occupied() const override { return occupied_; }
   std::size_t bytes() const override {
@@ -110,44 +129,77 @@ class DirectoryOf final : public Directory {
 
  private:
   static constexpr std::uint32_t pending = 1u << 31;
+  static constexpr std::uint32_t touched = 1u << 30;  // a cached row that this step has hit
+  static_assert(max_slots < touched);
   static constexpr std::uint32_t unfilled = no_slot - 1;  // marks a repeated miss between resolve's two passes
 
   // Gives each miss a slot: failed reads' slots first, then slots never used in order, then victims; no_slot when every slot
   // was touched in this step.
   std::uint32_t place(std::span<Miss> misses) {
-    if (evicted_.size() < misses.size()) evicted_.resize(misses.size());
-    std::uint32_t victims = 0;
+    std::uint32_t wanted = 0;
+    for (const Miss& miss : misses) wanted += miss.slot != unfilled;
+    const std::uint32_t at_hand = static_cast<std::uint32_t>(free_.size()) + (slots_ - next_empty_);
+    const std::uint32_t victims = wanted > at_hand ? choose_victims(wanted - at_hand) : 0;
+    std::uint32_t victim = 0;
     for (Miss& miss : misses) {
       if (miss.slot == unfilled) {
         miss.slot = no_slot;
         continue;
       }
-      std::uint32_t slot = no_slot;
       if (!free_.empty()) {
-        slot = free_.back();
+        miss.slot = free_.back();
         free_.pop_back();
-        policy_.reserve(slot);
+        policy_.reserve(miss.slot);
       } else if (next_empty_ < slots_) {
-        slot = next_empty_++;
-        policy_.reserve(slot);
-      } else if (slots_ > 0 && (slot = policy_.victim(row_of_)) != no_slot) {
-        evicted_[victims++] = row_of_[slot];
-        __builtin_prefetch(&map_[row_of_[slot]], 1);
+        miss.slot = next_empty_++;
+        policy_.reserve(miss.slot);
+      } else if (victim < victims) {
+        miss.slot = victims_[victim].slot;
+        map_[victims_[victim++].row] = 0;
+      } else {
+        break;  // no_slot for this one and the rest
       }
-      miss.slot = slot;
-      if (slot != no_slot) row_of_[slot] = miss.row;
+      row_of_[miss.slot] = miss.row;
     }
-    for (std::uint32_t v = 0; v < victims; ++v) map_[evicted_[v]] = 0;
+    for (Miss& miss : misses)
+      if (miss.slot == unfilled) miss.slot = no_slot;
     occupied_ -= victims;
     return victims;
   }
+
+  // Up to `wanted` slots to evict, into victims_. All that are still wanted are asked for at once, so that the entries of
+  // their rows arrive together.
+  std::uint32_t choose_victims(std::uint32_t wanted) {
+    if (slots_ == 0) return 0;
+    if (victims_.size() < wanted) victims_.resize(wanted);
+    std::uint32_t chosen = 0;
+    for (bool more = true; more && chosen < wanted;) {
+      std::uint32_t offered = chosen;
+      for (; offered < wanted; ++offered) {
+        const std::uint32_t slot = policy_.victim(row_of_);
+        more = slot != no_slot;
+        if (!more) break;
+        victims_[offered] = {slot, row_of_[slot]};
+        __builtin_prefetch(&map_[row_of_[slot]], 1);
+      }
+      if constexpr (!Policy::learns_late) return offered;
+      for (std::uint32_t v = chosen; v < offered; ++v)
+        if ((map_[victims_[v].row] & (touched | pending)) == 0) victims_[chosen++] = victims_[v];
+    }
+    return chosen;
+  }
+
+  struct Held {
+    std::uint32_t slot = 0, row = 0;
+  };
 
   HostMemory map_memory_, row_memory_;
   std::uint32_t* map_;     // [rows] entry per row
   std::uint32_t* row_of_;  // [slots] row that a slot holds or awaits, no_row when empty
   Policy policy_;
-  std::vector<std::uint32_t> free_;            // slots given back by failed reads
-  std::vector<std::uint32_t> hits_, evicted_;  // of the resolve at hand: slots hit, rows evicted
+  std::vector<std::uint32_t> free_;   // slots given back by failed reads
+  std::vector<Held> hits_, victims_;  // of the step at hand; the first hit_count_ hits count
+  std::size_t hit_count_ = 0;
   std::uint32_t next_empty_ = 0, occupied_ = 0;
 };
 

@@ -14,6 +14,7 @@ class LruPolicy {
  public:
   explicit LruPolicy(std::uint32_t slots) : list_(slots), touched_(slots) {}
 
+  static constexpr bool learns_late = false;
   void begin_step() { ++step_; }
   void prefetch(std::uint32_t slot) const { list_.prefetch(slot); }
   void hit(std::uint32_t slot) {

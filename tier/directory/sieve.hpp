@@ -16,6 +16,7 @@ class SievePolicy {
  public:
   explicit SievePolicy(std::uint32_t slots) : list_(slots), state_(slots), hand_(slots) {}
 
+  static constexpr bool learns_late = false;
   void begin_step() { ++step_; }
   void prefetch(std::uint32_t slot) const { __builtin_prefetch(&state_[slot], 1); }
   void hit(std::uint32_t slot) { state_[slot] = {step_, true}; }

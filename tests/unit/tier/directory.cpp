@@ -13,8 +13,8 @@ using namespace slacktier;
 
 namespace {
 
-// A ring of rows with a bit each, searched linearly. Hits of a step come first, then its new rows take their places; the
-// hand makes at most one turn a step.
+// A ring of rows with a bit each, searched linearly. New rows of a step take the places of rows that the step has not
+// touched; its hits set their bits when it ends. The hand makes at most two turns a step.
 class SlowClock {
  public:
   explicit SlowClock(std::size_t slots) : ring_(slots) {}
@@ -26,10 +26,11 @@ class SlowClock {
   Step step(const std::vector<std::uint32_t>& rows) {
     Step out;
     std::vector<std::uint32_t> fresh;
+    std::set<std::size_t> hit, given;  // places
     for (const auto row : rows) {
       const auto at = std::find_if(ring_.begin(), ring_.end(), [&](const Slot& s) { return s.used && s.row == row; });
       if (at != ring_.end()) {
-        at->bit = true;
+        hit.insert(static_cast<std::size_t>(at - ring_.begin()));
         out.kinds.push_back(0);
       } else if (std::find(fresh.begin(), fresh.end(), row) != fresh.end()) {
         out.kinds.push_back(2);
@@ -38,40 +39,30 @@ class SlowClock {
         out.kinds.push_back(1);
       }
     }
-    std::size_t turn = ring_.size();
-    std::set<std::size_t> given;
+    std::size_t looks = 2 * ring_.size();
     for (const auto row : fresh) {
-      auto empty = std::find_if(ring_.begin(), ring_.end(), [](const Slot& s) { return !s.used; });
-      if (empty == ring_.end()) {
-        empty = ring_.end();
-        while (turn > 0) {
-          Slot& slot = ring_[hand_];
-          const std::size_t at = hand_;
-          --turn;
-          hand_ = (hand_ + 1) % ring_.size();
-          if (slot.bit) {
-            slot.bit = false;
-            continue;
-          }
-          if (given.contains(at)) continue;
-          empty = ring_.begin() + static_cast<std::ptrdiff_t>(at);
-          break;
-        }
-      } else {
-        empty->bit = true;  // passed over once in this step, clear afterwards
+      auto place = std::find_if(ring_.begin(), ring_.end(), [](const Slot& s) { return !s.used; });
+      while (place == ring_.end() && looks > 0) {
+        const std::size_t at = hand_;
+        Slot& slot = ring_[at];
+        --looks;
+        hand_ = (hand_ + 1) % ring_.size();
+        const bool passed = slot.bit;
+        slot.bit = !passed && !(slot.fresh);
+        if (passed || slot.fresh || hit.contains(at)) continue;
+        place = ring_.begin() + static_cast<std::ptrdiff_t>(at);
       }
-      if (empty == ring_.end()) {
+      if (place == ring_.end()) {
         out.unfilled.push_back(row);
         continue;
       }
-      const bool was_empty = !empty->used;
-      empty->used = true;
-      empty->row = row;
-      if (!was_empty) empty->bit = false;
-      given.insert(static_cast<std::size_t>(empty - ring_.begin()));
+      if (!place->used) place->fresh = true;
+      *place = {true, place->bit, place->fresh, row};
+      given.insert(static_cast<std::size_t>(place - ring_.begin()));
       out.filled.push_back(row);
     }
-    for (const auto at : given) ring_[at].bit = false;
+    for (const auto at : hit) ring_[at].bit = true;
+    for (const auto at : given) ring_[at].bit = ring_[at].fresh = false;
     return out;
   }
   std::set<std::uint32_t> content() const {
@@ -84,6 +75,7 @@ class SlowClock {
  private:
   struct Slot {
     bool used = false, bit = false;
+    bool fresh = false;  // was empty before this step: the hand passes it as it passes an empty one
     std::uint32_t row = 0;
   };
   std::vector<Slot> ring_;

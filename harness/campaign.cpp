@@ -19,13 +19,15 @@ namespace {
 constexpr Campaign (*campaigns[])() = {
     quickstart_campaign,
     placement_campaign,
+    ablations_campaign,
 };
 
 Campaign campaign_from_json(const Json& json, const std::string& file) {
-  static const std::set<std::string> known = {
-      "name",      "summary",    "table",      "ranks",  "rank",        "shard_map",  "sessions",    "tokens_per_session",
-      "workloads", "placements", "warm_steps", "blocks", "block_steps", "lead_steps", "image_bytes", "top_up",
-      "check",     "seed"};
+  static const std::set<std::string> known = {"name",        "summary",    "table",       "ranks",
+                                              "rank",        "shard_map",  "sessions",    "tokens_per_session",
+                                              "workloads",   "placements", "warm_steps",  "blocks",
+                                              "block_steps", "lead_steps", "image_bytes", "top_up",
+                                              "check",       "seed",       "prefill",     "prefill_chunk"};
   if (!json.is_object()) throw InputError(fmt::format("{}: a campaign is a JSON object", file));
   for (const auto& [key, value] : json.items())
     if (!known.contains(key))
@@ -55,6 +57,10 @@ Campaign campaign_from_json(const Json& json, const std::string& file) {
   std::string shard_map = to_string(campaign.shard_map);
   text(json, "shard_map", shard_map);
   campaign.shard_map = parse_shard_map(shard_map);
+  std::string prefill = "directory";
+  text(json, "prefill", prefill);
+  campaign.prefill_reads = parse_prefill(prefill, file + ": field prefill");
+  number("prefill_chunk", campaign.prefill_chunk);
   number("ranks", campaign.ranks);
   number("rank", campaign.rank);
   number("sessions", campaign.sessions);
@@ -108,6 +114,12 @@ std::vector<Campaign> built_in_campaigns() {
   return all;
 }
 
+bool parse_prefill(const std::string& text, const std::string& where) {
+  if (text != "directory" && text != "read")
+    throw InputError(fmt::format("{}: '{}'; use directory (no reads) or read", where, text));
+  return text == "read";
+}
+
 void validate(const Campaign& campaign) {
   const auto refuse = [&](const std::string& what) {
     throw UsageError(fmt::format("campaign {}: {}", campaign.name, what));
@@ -122,6 +134,7 @@ void validate(const Campaign& campaign) {
   if (campaign.block_steps < 2) refuse("block_steps: at least 2");
   if (campaign.sessions == 0 || campaign.sessions > 65536) refuse("sessions: from 1 to 65536");
   if (campaign.tokens_per_session == 0 || campaign.tokens_per_session > 64) refuse("tokens_per_session: from 1 to 64");
+  if (campaign.prefill_chunk == 0 || campaign.prefill_chunk > 65536) refuse("prefill_chunk: from 1 to 65536 tokens");
   if (campaign.rank >= campaign.ranks)
     refuse(fmt::format("rank {} of {} ranks: ranks count from 0", campaign.rank, campaign.ranks));
 }
@@ -138,11 +151,12 @@ std::optional<PaperValue> paper_value(const Campaign& campaign, const std::strin
     value.host_gib = baseline.host_gib;
     return value;
   }
-  const auto row = paper_table2_row(placement);
+  const auto row = paper_row(placement);
   if (!row || !row->slowdown_pct.contains(workload)) return {};
-  value.label = "Table 2: " + placement;
+  value.label = row->table + ": " + placement;
   value.mean_pct = row->slowdown_pct.at(workload);
-  value.p99_ms = row->p99_ms.at(workload);
+  if (row->mean_ms.contains(workload)) value.mean_ms = row->mean_ms.at(workload);
+  if (row->p99_ms.contains(workload)) value.p99_ms = row->p99_ms.at(workload);
   value.host_gib = row->host_gib;
   return value;
 }

@@ -30,12 +30,17 @@ struct Campaign {
   std::uint32_t lead_steps =
       3;  // at each block's start, run and checked but not measured: another placement's run went before
   std::uint64_t image_bytes = std::uint64_t{2} << 30;  // all layers together; the image is scaled to it
-  bool top_up = false;                                 // sessions of the generator when a trace ends; labelled
-  bool check = true;                                   // checked mode: every gathered row and whole page checksums
+  bool prefill_reads = false;          // prefill reads its pages live, timed apart; else it only passes the directories
+  std::uint32_t prefill_chunk = 8192;  // tokens of the largest prefill chunk
+  bool top_up = false;                 // sessions of the generator when a trace ends; labelled
+  bool check = true;                   // checked mode: every gathered row and whole page checksums
   std::uint64_t seed = 1;
 
   std::uint64_t steps() const { return warm_steps + std::uint64_t{blocks} * (lead_steps + block_steps); }
 };
+
+// "directory" or "read" as prefill_reads; throws InputError naming `where`.
+bool parse_prefill(const std::string& text, const std::string& where);
 
 // What the paper has for one placement of a campaign under a workload.
 std::optional<PaperValue> paper_value(const Campaign& campaign, const std::string& placement, const std::string& workload);

@@ -32,12 +32,14 @@ double us(Nanos t) { return static_cast<double>(t) / 1e3; }
 Rig::Rig(Device& device, const TableSpec& spec, const Campaign& campaign, const Placement& placement, const StepModel& model,
          const Images& images, const std::vector<std::unique_ptr<HostTable>>& tables)
     : spec_(spec), campaign_(campaign), placement_(placement), layers_(spec.layers.size()) {
+  prefills_.layers.resize(spec.layers.size());
   const std::uint64_t rss_before = read_process_memory().resident;
   TierOptions options;
   options.shard_map = campaign.shard_map;
   options.ranks = campaign.ranks;
   options.rank = campaign.rank;
   options.max_tokens = campaign.sessions * campaign.tokens_per_session;
+  if (campaign.prefill_reads) options.prefill_tokens = campaign.prefill_chunk;
   options.geometry = images.geometry();
   options.folds = images.folds();
   options.seed = images.seed();
@@ -90,10 +92,7 @@ void Rig::warm(const StepTrace& trace, std::uint64_t steps) {
 }
 
 void Rig::step(const StepView& step, bool measured) {
-  if (!step.prefill_context.empty()) {
-    tier_->advance(step.prefill_context);
-    tier_->fill_advanced();
-  }
+  if (!step.prefill_context.empty()) prefill(step, measured);
   tier_->begin_step(step.context, step.active);
   graph_->launch(*main_);
   main_->synchronize();
@@ -104,6 +103,43 @@ void Rig::step(const StepView& step, bool measured) {
                                     layer.fault.empty() ? status_name(layer.status) : layer.fault));
   if (campaign_.check) tier_->check(checks_);
   if (measured) record(report);
+}
+
+// The prefills of a step as chunks, whichever sessions they belong to, as engines batch them.
+void Rig::prefill(const StepView& step, bool measured) {
+  if (!campaign_.prefill_reads) {
+    tier_->advance(step.prefill_context);
+    tier_->fill_advanced();
+    return;
+  }
+  const auto order = static_cast<std::size_t>(spec_.max_ngram);
+  // One row in 16 of a chunk is compared with its origin, another one each time.
+  constexpr std::size_t stride = 16;
+  for (std::size_t begin = 0; begin < step.prefill_context.size(); begin += campaign_.prefill_chunk * order) {
+    const std::size_t ids = std::min(campaign_.prefill_chunk * order, step.prefill_context.size() - begin);
+    const PrefillReport& report =
+        tier_->prefill(*main_, step.prefill_context.subspan(begin, ids), campaign_.check ? &checks_ : nullptr, stride,
+                       prefills_.chunk_ms.size() % stride);
+    for (const auto& layer : report.layers)
+      if (layer.status != StepStatus::ok)
+        throw DeviceError(
+            fmt::format("{}: prefill: {}", placement_.name, layer.fault.empty() ? status_name(layer.status) : layer.fault));
+    if (!measured) continue;
+    prefills_.tokens += report.tokens;
+    prefills_.chunk_ms.push_back(static_cast<double>(report.total) / 1e6);
+    for (std::size_t l = 0; l < report.layers.size(); ++l) {
+      const PrefillLayerReport& in = report.layers[l];
+      PrefillSamples::Layer& out = prefills_.layers[l];
+      out.pages.push_back(in.counts.pages);
+      out.waves.push_back(in.waves);
+      out.read_ms.push_back(static_cast<double>(in.read) / 1e6);
+      out.total_ms.push_back(static_cast<double>(in.total) / 1e6);
+      out.owned += in.counts.owned;
+      out.hits += in.counts.hits;
+      out.reused += in.counts.reused;
+      ++out.status[status_name(in.status)];
+    }
+  }
 }
 
 void Rig::record(const StepReport& report) {

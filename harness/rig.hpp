@@ -22,6 +22,18 @@ struct LayerSamples {
   std::map<std::string, std::int64_t> status;
 };
 
+// Per prefill chunk of one configuration; filled when the campaign prefills by reads.
+struct PrefillSamples {
+  struct Layer {
+    std::vector<double> pages, waves, read_ms, total_ms;
+    std::uint64_t owned = 0, hits = 0, reused = 0;
+    std::map<std::string, std::int64_t> status;
+  };
+  std::uint64_t tokens = 0;
+  std::vector<double> chunk_ms;
+  std::vector<Layer> layers;
+};
+
 class Rig {
  public:
   // Builds tier and graph. `tables` holds the host table of each layer that is in DRAM.
@@ -42,12 +54,14 @@ class Rig {
   const Placement& placement() const { return placement_; }
   const std::vector<std::vector<double>>& blocks() const { return blocks_; }  // step_ms by block
   const std::vector<LayerSamples>& layers() const { return layers_; }
+  const PrefillSamples& prefills() const { return prefills_; }
   const CheckReport& checks() const { return checks_; }
   Tier& tier() { return *tier_; }
   std::uint64_t rss_growth() const { return rss_growth_; }
 
  private:
   void record(const StepReport& report);
+  void prefill(const StepView& step, bool measured);
 
   const TableSpec& spec_;
   const Campaign& campaign_;
@@ -59,6 +73,7 @@ class Rig {
   std::vector<std::uint32_t> active_context_;
   std::vector<std::vector<double>> blocks_;
   std::vector<LayerSamples> layers_;
+  PrefillSamples prefills_;
   CheckReport checks_;
 };
 

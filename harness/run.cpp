@@ -208,9 +208,32 @@ class WorkloadRun {
       layer.ranks = {rank_result(rig.layers()[l], campaign_, rig.tier().core(l).resident())};
       result.layers.push_back(layer);
     }
+    if (campaign_.prefill_reads) result.prefill = prefill_result(rig);
     result.mismatches = as_count(rig.checks().mismatches);
     result.checked_rows = as_count(rig.checks().checked);
     result.paper = paper_value(campaign_, rig.placement().name, workload_.name);
+    return result;
+  }
+
+  PrefillResult prefill_result(Rig& rig) const {
+    const PrefillSamples& samples = rig.prefills();
+    PrefillResult result{as_count(samples.tokens), distribution(samples.chunk_ms), {}};
+    for (std::size_t l = 0; l < spec_.layers.size(); ++l) {
+      const PrefillSamples::Layer& in = samples.layers[l];
+      PrefillLayerResult layer;
+      layer.k = spec_.layers[l].layer;
+      layer.rank = static_cast<int>(campaign_.rank);
+      if (!rig.tier().core(l).resident()) {
+        layer.hit_rate = rate(in.hits, in.owned);
+        layer.reuse_rate = rate(in.reused, in.owned);
+        layer.pages = distribution(in.pages);
+        layer.waves = distribution(in.waves);
+        layer.read_ms = distribution(in.read_ms);
+      }
+      layer.total_ms = distribution(in.total_ms);
+      layer.status = in.status;
+      result.layers.push_back(layer);
+    }
     return result;
   }
 
@@ -242,6 +265,8 @@ Json settings_of(const Campaign& campaign, const TableSpec& spec, const Images& 
   settings["block_steps"] = campaign.block_steps;
   settings["lead_steps"] = campaign.lead_steps;
   settings["checked"] = campaign.check;
+  settings["prefill"] = campaign.prefill_reads ? "read" : "directory";
+  settings["prefill_chunk"] = campaign.prefill_chunk;
   settings["seed"] = campaign.seed;
   settings["image_bytes"] = campaign.image_bytes;
   settings["images"] = images.describe();

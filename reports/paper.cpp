@@ -23,15 +23,34 @@ const Json& paper_values() {
 
 std::string paper_source() { return paper_values().at("source").get<std::string>(); }
 
-std::vector<PaperRow> paper_table2() {
+std::vector<PaperRow> paper_rows() {
   std::vector<PaperRow> rows;
   for (const Json& entry : paper_values().at("table2_overhead_percent").at("rows")) {
     PaperRow row;
+    row.table = "Table 2";
     row.config = entry.at("config").get<std::string>();
     row.host_gib = entry.at("host_GiB").get<double>();
     if (entry.contains("cache_rows_per_rank")) row.cache_rows_per_rank = entry["cache_rows_per_rank"].get<std::int64_t>();
     row.slowdown_pct = by_workload(entry, "");
     row.p99_ms = by_workload(entry, "_p99");
+    rows.push_back(row);
+  }
+  const PaperBaseline baseline = paper_table2_baseline();
+  for (const Json& entry : paper_values().at("table4_ablations_step_ms")) {
+    PaperRow row;
+    row.table = "Table 4";
+    row.config = entry.at("config").get<std::string>();
+    row.mean_ms = by_workload(entry, "");
+    for (const auto& [workload, mean] : row.mean_ms)
+      row.slowdown_pct[workload] = 100 * (mean / baseline.mean_ms.at(workload) - 1);
+    rows.push_back(row);
+  }
+  const Json& page_cache = paper_values().at("page_cache_baseline_percent");
+  for (const auto& [key, config] : {std::pair{"cap_8GiB", "page cache, 8 GiB"}, {"uncapped_90GiB", "page cache, no cap"}}) {
+    PaperRow row;
+    row.table = "page-cache baseline";
+    row.config = config;
+    row.slowdown_pct = by_workload(page_cache.at(key), "");
     rows.push_back(row);
   }
   return rows;
@@ -42,8 +61,8 @@ PaperBaseline paper_table2_baseline() {
   return {entry.at("host_GiB").get<double>(), by_workload(entry, "_ms"), by_workload(entry, "_p99")};
 }
 
-std::optional<PaperRow> paper_table2_row(const std::string& config) {
-  for (const PaperRow& row : paper_table2())
+std::optional<PaperRow> paper_row(const std::string& config) {
+  for (const PaperRow& row : paper_rows())
     if (row.config == config) return row;
   return {};
 }

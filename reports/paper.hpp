@@ -15,21 +15,24 @@ namespace slacktier {
 const Json& paper_values();
 std::string paper_source();
 
-// One row of its Table 2 at B = 128; percents are of the DRAM baseline's mean step. Workload is "agent" or "chat".
+// One row of its tables of whole placements at B = 128 (Table 2, Table 4, the page-cache baseline); percents are of the DRAM
+// baseline's mean step. Workload is "agent" or "chat".
 struct PaperRow {
+  std::string table;  // "Table 2"
   std::string config;
-  double host_gib = 0;
-  std::optional<std::int64_t> cache_rows_per_rank;     // empty: no cache
-  std::map<std::string, double> slowdown_pct, p99_ms;  // by workload
+  std::optional<double> host_gib;
+  std::optional<std::int64_t> cache_rows_per_rank;              // empty: no cache
+  std::map<std::string, double> slowdown_pct, mean_ms, p99_ms;  // by workload; what the table has (Table 4's percents are
+                                                                // of Table 2's baseline)
 };
 struct PaperBaseline {
   double host_gib = 0;
   std::map<std::string, double> mean_ms, p99_ms;  // by workload
 };
-std::vector<PaperRow> paper_table2();
+std::vector<PaperRow> paper_rows();
 PaperBaseline paper_table2_baseline();
 // The row of that name; empty when there is none.
-std::optional<PaperRow> paper_table2_row(const std::string& config);
+std::optional<PaperRow> paper_row(const std::string& config);
 
 // Windows of DeepSeek-V4.1-Flash at B = 128 on 4 H200, by layer, and the step there.
 struct PaperWindows {

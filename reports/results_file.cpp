@@ -116,6 +116,41 @@ Json write(const LayerResult& layer) {
   return {{"k", layer.k}, {"window_ms", or_null(layer.window_ms)}, {"ranks", ranks}};
 }
 
+constexpr std::pair<const char*, Distribution PrefillLayerResult::*> prefill_distributions[] = {
+    {"pages", &PrefillLayerResult::pages},
+    {"waves", &PrefillLayerResult::waves},
+    {"read_ms", &PrefillLayerResult::read_ms},
+    {"total_ms", &PrefillLayerResult::total_ms}};
+
+Json write(const PrefillResult& prefill) {
+  Json layers = Json::array();
+  for (const PrefillLayerResult& layer : prefill.layers) {
+    Json json = {{"k", layer.k},
+                 {"rank", layer.rank},
+                 {"hit_rate", or_null(layer.hit_rate)},
+                 {"reuse_rate", or_null(layer.reuse_rate)},
+                 {"status", layer.status}};
+    for (const auto& [name, member] : prefill_distributions) json[name] = write(layer.*member);
+    layers.push_back(std::move(json));
+  }
+  return {{"tokens", prefill.tokens}, {"chunk_ms", write(prefill.chunk_ms)}, {"layers", layers}};
+}
+
+PrefillResult read_prefill(const Reader& in) {
+  PrefillResult prefill{in.get<std::int64_t>("tokens"), read_distribution(in.object("chunk_ms")), {}};
+  for (const Reader& from : in.objects("layers")) {
+    PrefillLayerResult layer;
+    layer.k = from.get<int>("k");
+    layer.rank = from.get<int>("rank");
+    layer.hit_rate = from.maybe<double>("hit_rate");
+    layer.reuse_rate = from.maybe<double>("reuse_rate");
+    layer.status = from.get<std::map<std::string, std::int64_t>>("status");
+    for (const auto& [name, member] : prefill_distributions) layer.*member = read_distribution(from.object(name));
+    prefill.layers.push_back(std::move(layer));
+  }
+  return prefill;
+}
+
 // An interval under three names; an empty one is three nulls.
 void write_interval(Json& json, const std::optional<Interval>& interval, const char* estimate, const char* lo,
                     const char* hi) {
@@ -206,6 +241,7 @@ Json to_json(const ConfigurationResult& c) {
                {"mismatches", c.mismatches},
                {"checked_rows", c.checked_rows},
                {"paper", nullptr}};
+  if (c.prefill) json["prefill"] = write(*c.prefill);
   if (c.samples) json["samples"] = {{"file", c.samples->file}, {"sha256", c.samples->sha256}};
   if (c.aa_check) {
     write_interval(json["aa_check"], c.aa_check->mean_pct, "mean_pct", "lo_pct", "hi_pct");
@@ -253,6 +289,7 @@ ConfigurationResult configuration_from_json(const Json& json, const std::string&
     for (const Reader& rank : layer.objects("ranks")) result.ranks.push_back(read_rank(rank));
     c.layers.push_back(std::move(result));
   }
+  if (json.contains("prefill")) c.prefill = read_prefill(in.object("prefill"));
   c.mismatches = in.get<std::int64_t>("mismatches");
   c.checked_rows = in.get<std::int64_t>("checked_rows");
   if (!in.null("paper")) {

@@ -66,6 +66,20 @@ struct PaperValue {
   std::optional<double> mean_pct, mean_ms, p99_ms, host_gib;
 };
 
+// Prefill by reads, in chunks between the steps; timed apart from them.
+struct PrefillLayerResult {
+  int k = 0, rank = 0;
+  std::optional<double> hit_rate,
+      reuse_rate;  // of the rank's lookups: in the cache; missing, but wanted before in the chunk
+  Distribution pages, waves, read_ms, total_ms;  // per chunk; read_ms: first page submitted until the last one in
+  std::map<std::string, std::int64_t> status;    // chunks by status
+};
+struct PrefillResult {
+  std::int64_t tokens = 0;
+  Distribution chunk_ms;  // all layers of a chunk, one after another, without the model's compute
+  std::vector<PrefillLayerResult> layers;
+};
+
 struct ConfigurationResult {
   std::string name, workload;
   std::optional<std::string> baseline;  // the configuration it is compared with; empty: it is the baseline
@@ -80,6 +94,7 @@ struct ConfigurationResult {
   std::optional<Interval> run_order_slope_ms_per_block;
   HostMemoryResult host_memory;
   std::vector<LayerResult> layers;
+  std::optional<PrefillResult> prefill;  // empty: prefill went through the directories without reads
   std::int64_t mismatches = 0, checked_rows = 0;
   std::optional<PaperValue> paper;
 };

@@ -182,6 +182,45 @@ Table layer_table(const Envelope& results) {
   return table;
 }
 
+Table prefill_table(const Envelope& results) {
+  Table table;
+  table.title = "Prefill by chunk, layer and rank";
+  table.head = head_of(results);
+  table.columns = {{"configuration", "", Align::left, "", 22},
+                   {"load", "", Align::left, ""},
+                   {"chunks", "", Align::right, ""},
+                   {"tokens", "", Align::right, ""},
+                   {"chunk", "ms", Align::right, "chunk_mean_ms"},
+                   {"k", "", Align::right, ""},
+                   {"rank", "", Align::right, ""},
+                   {"hit", "%", Align::right, ""},
+                   {"reuse", "%", Align::right, ""},
+                   {"pages", "chunk", Align::right, "pages_per_chunk_mean"},
+                   {"most", "", Align::right, "pages_per_chunk_max"},
+                   {"waves", "", Align::right, "waves_mean"},
+                   {"read", "ms", Align::right, "read_mean_ms"},
+                   {"most", "ms", Align::right, "read_max_ms"},
+                   {"all", "ms", Align::right, "layer_mean_ms"}};
+  for (const ConfigurationResult& c : configurations(results)) {
+    if (!c.prefill) continue;
+    Cell name(c.name), load(c.workload);
+    for (const PrefillLayerResult& layer : c.prefill->layers) {
+      table.rows.push_back({name, load, Cell::count(static_cast<std::int64_t>(c.prefill->chunk_ms.n)),
+                            Cell::count(c.prefill->tokens), Cell::number(c.prefill->chunk_ms.mean, 1), Cell::count(layer.k),
+                            Cell::count(layer.rank), percent(layer.hit_rate), percent(layer.reuse_rate),
+                            Cell::number(layer.pages.mean, 0), Cell::number(layer.pages.max, 0),
+                            Cell::number(layer.waves.mean, 1), Cell::number(layer.read_ms.mean, 1),
+                            Cell::number(layer.read_ms.max, 1), Cell::number(layer.total_ms.mean, 1)});
+      name.shown_as = load.shown_as = std::string(" ");
+    }
+  }
+  table.footnotes.push_back(
+      "between the steps and not in their times; a chunk's layers are read one after another, without the model's compute");
+  table.footnotes.push_back(
+      "read: first page submitted until the last one in; all: directory pass until the last row is delivered");
+  return table;
+}
+
 Table full_table(const Envelope& results) {
   const std::vector<ConfigurationResult> all = configurations(results);
   Table table;

@@ -13,6 +13,8 @@ Table overhead_table(const Envelope& results);
 // One row a configuration, layer and rank: lookups, hit and reuse rates, pages, P(step has a miss), resolve, s, T_k, gate,
 // stall, status.
 Table layer_table(const Envelope& results);
+// Prefill by chunk, layer and rank; no rows where none was read.
+Table prefill_table(const Envelope& results);
 // The overhead table with everything in it, for Markdown, CSV and JSON.
 Table full_table(const Envelope& results);
 

@@ -37,7 +37,8 @@ struct GatherArgs {
   const std::byte* pool = nullptr;        // page pool
   const std::byte* host_table = nullptr;  // [rows][row_bytes] of a resident layer
   CacheArrays cache;
-  std::uint16_t* out = nullptr;  // [lookups][row_values]
+  std::uint16_t* out = nullptr;       // [lookups][row_values]
+  const std::uint32_t* at = nullptr;  // row of `out` for each descriptor; null: in order
   std::uint32_t lookups = 0, row_values = 0, row_bytes = 0, page_bytes = 0;
   RecordFormat format = RecordFormat::fp8_e4m3_block32;
 };

@@ -46,6 +46,8 @@ struct LayerCounts {
   std::vector<std::uint32_t> owned_by_column, hits_by_column, reused_by_column;
 };
 
+class ChunkPlan;
+
 class LayerCore {
  public:
   // Throws what Directory::make throws, and UsageError when `buffers` cannot hold one step.
@@ -77,6 +79,15 @@ class LayerCore {
   // Warm-up and prefill without reads: the rows (all global rows of `tokens` tokens) pass through the directory as if read.
   // Slots that got a new row are appended to `filled` (may repeat; the last row of a slot counts: directory().row_of).
   void advance(std::span<const std::uint32_t> rows, std::vector<std::uint32_t>& filled);
+
+  // A prefill chunk between steps, see tier/chunk.hpp: plan_chunk, then each wave's reads in order: on_wave when they are in
+  // (faults[i] belongs to plan.reads(wave)[i]; lookups of failed pages become zeros before their gather), then settle_chunk
+  // after the last gather. A wave that is given up is zeros; if its reads are still out there, its buffers are quarantined
+  // until on_pages(epoch), and later waves that share them must be given up, too.
+  void plan_chunk(ChunkPlan& plan, std::span<const std::uint32_t> rows);
+  StepStatus on_wave(ChunkPlan& plan, std::size_t wave, std::span<const PageFault> faults);
+  void abandon_wave(ChunkPlan& plan, std::size_t wave, std::uint64_t epoch, bool in_flight);
+  void settle_chunk(const ChunkPlan& plan);
 
   const LayerCounts& counts() const { return counts_; }
   bool in_flight() const { return state_ == State::reading; }

@@ -46,6 +46,19 @@ void Tier::enqueue_begin(Stream& main) {
   waits_for_post_ = true;
 }
 
+// What is the same in all of a layer's gathers.
+GatherArgs Tier::gather_args(const Layer& layer) const {
+  GatherArgs args;
+  args.pool = pool_ ? static_cast<const std::byte*>(pool_->device_base()) : nullptr;
+  args.host_table = layer.setup.host_table ? layer.setup.host_table->device_data() : nullptr;
+  args.cache = layer.cache;
+  args.row_values = spec_.row_values;
+  args.row_bytes = spec_.row_bytes;
+  args.page_bytes = options_.geometry.page_bytes;
+  args.format = spec_.format;
+  return args;
+}
+
 void Tier::enqueue_layer(Stream& main, std::size_t layer_index) {
   Layer& layer = *layers_[layer_index];
   // Every gate depends on the post by a graph edge; one wait before the first gate covers all.
@@ -54,17 +67,10 @@ void Tier::enqueue_layer(Stream& main, std::size_t layer_index) {
   main.timestamp(layer.gate_before);
   main.await(*layer.signal);
   main.timestamp(layer.gate_after);
-  GatherArgs args;
+  GatherArgs args = gather_args(layer);
   args.descriptors = static_cast<const Descriptor*>(layer.descriptors->device());
-  args.pool = pool_ ? static_cast<const std::byte*>(pool_->device_base()) : nullptr;
-  args.host_table = layer.setup.host_table ? layer.setup.host_table->device_data() : nullptr;
-  args.cache = layer.cache;
   args.out = static_cast<std::uint16_t*>(layer.out->device());
   args.lookups = static_cast<std::uint32_t>(options_.max_tokens * spec_.rows_per_token());
-  args.row_values = spec_.row_values;
-  args.row_bytes = spec_.row_bytes;
-  args.page_bytes = options_.geometry.page_bytes;
-  args.format = spec_.format;
   main.launch("tier.gather", args);
   main.reset(*layer.signal);
 }
@@ -154,9 +160,20 @@ void Tier::start_reads(Layer& layer) {
   layer.source->pages->submit(batch->read);
 }
 
+// The first failed page of a batch: layer, page, disk, what was wrong.
+std::string Tier::describe_fault(const Layer& layer, const Batch& batch) const {
+  std::size_t bad = 0;
+  while (batch.read.faults[bad] == PageFault::none) ++bad;
+  const std::uint64_t page = batch.read.reads[bad].page;
+  const auto& disks = layer.source->image.paths;
+  return fmt::format("layer {}: page {} on {}: {}", spec_.layers[layer.index].layer, page, disks[page % disks.size()],
+                     batch.errors[bad] ? std::strerror(batch.errors[bad]) : to_string(batch.read.faults[bad]));
+}
+
 // On a thread of the source: the gate opens from here, without a detour over the worker.
 void Tier::pages_done(Layer& layer, Batch& batch) {
   const std::uint64_t epoch = batch.read.epoch;
+  if (epoch & wave_bit) return wave_done(layer, batch);
   {
     const std::lock_guard lock(layer.transitions);
     const LayerCore::Release release = layer.core->on_pages(epoch, batch.read.faults);
@@ -164,14 +181,7 @@ void Tier::pages_done(Layer& layer, Batch& batch) {
       layer.status = release.status;
       layer.submitted = batch.read.submitted.load(std::memory_order_relaxed);
       layer.arrived = batch.read.completed;
-      if (release.status == StepStatus::read_error) {
-        std::size_t bad = 0;
-        while (batch.read.faults[bad] == PageFault::none) ++bad;
-        const std::uint64_t page = batch.read.reads[bad].page;
-        layer.fault = fmt::format("layer {}: page {} on {}: {}", spec_.layers[layer.index].layer, page,
-                                  layer.source->image.paths[page % layer.source->image.paths.size()],
-                                  batch.errors[bad] ? std::strerror(batch.errors[bad]) : to_string(batch.read.faults[bad]));
-      }
+      if (release.status == StepStatus::read_error) layer.fault = describe_fault(layer, batch);
       layer.signal->publish(epoch, release.status);
       layer.phase.store(Layer::Phase::arrived, std::memory_order_release);
     }
@@ -291,6 +301,7 @@ HostMemoryCount Tier::host_memory() const {
   HostMemoryCount count;
   std::uint64_t shared = tokens_->bytes() + rows_host_->bytes() + stamps_->bytes() + signals_->bytes();
   if (pool_) shared += pool_->bytes();
+  if (chunk_) shared += chunk_->host_bytes();
   for (const auto& layer : layers_) {
     shared += layer->descriptors->bytes();
     if (const Directory* directory = layer->core->directory()) {

@@ -2,7 +2,8 @@
 //
 // Capture (once):  enqueue_begin, then enqueue_layer before each lookup layer, then enqueue_end on the main stream.
 // Each step:       begin_step (tokens in, signals armed) -> replay -> finish_step (waits for the worker, reports).
-// Between steps:   advance / fill_advanced for prefill and warm-up without reads.
+// Between steps:   prefill for a chunk of tokens through the same path, advance / fill_advanced for prefill and warm-up
+//                  without reads.
 #pragma once
 
 #include <atomic>
@@ -52,8 +53,9 @@ struct LayerSetup {
 struct TierOptions {
   ShardMap shard_map = ShardMap::contiguous;
   std::uint32_t ranks = 1, rank = 0;
-  std::uint32_t max_tokens = 0;    // tokens of a step: sessions * tokens per session
-  std::vector<LayerSetup> layers;  // one per layer of the spec, in depth order
+  std::uint32_t max_tokens = 0;      // tokens of a step: sessions * tokens per session
+  std::uint32_t prefill_tokens = 0;  // of the largest prefill chunk; 0: no prefill by reads
+  std::vector<LayerSetup> layers;    // one per layer of the spec, in depth order
   PageGeometry geometry;
   std::vector<PageFold> folds;    // one per layer
   std::uint64_t seed = 1;         // of the generated rows
@@ -83,6 +85,24 @@ struct StepReport {
   std::vector<LayerReport> layers;
 };
 
+// One layer of a prefill chunk. Times in nanoseconds on the host's clock.
+struct PrefillLayerReport {
+  LayerCounts counts;
+  std::uint32_t waves = 0;
+  Nanos resolve = 0;  // directory pass of the chunk
+  Nanos read = 0;     // first page submitted until the last one in, gathers between the waves included
+  Nanos total = 0;    // from the resolve's begin until every row is delivered
+  StepStatus status = StepStatus::ok;
+  std::string fault;
+};
+
+struct PrefillReport {
+  std::uint32_t tokens = 0;
+  Nanos indices = 0;  // begin until the row indices are in host memory
+  Nanos total = 0;
+  std::vector<PrefillLayerReport> layers;
+};
+
 // Host bytes that one rank of a placement needs: at full geometry, and as allocated by this (possibly scaled) run.
 struct HostMemoryCount {
   std::uint64_t full_geometry = 0, allocated = 0, registered = 0;
@@ -107,6 +127,12 @@ class Tier {
   // next call.
   const StepReport& finish_step();
 
+  // Prefills [tokens][max_ngram], at most prefill_tokens of them, on `main` outside any capture while no step is under way:
+  // rows are resolved, read and gathered layer by layer, pages in waves of the page pool. Blocks until it is done. With
+  // `check`, every `stride`-th row is compared with its origin. The report stays valid until the next call.
+  const PrefillReport& prefill(Stream& main, std::span<const std::uint32_t> context, CheckReport* check = nullptr,
+                               std::size_t stride = 1, std::size_t offset = 0);
+
   // Tokens pass through the directories as if decoded or prefilled, without reads: [tokens][max_ngram].
   void advance(std::span<const std::uint32_t> context);
   // Writes the rows that advance brought into the caches from their origin.
@@ -124,6 +150,8 @@ class Tier {
   struct Batch;
   struct Layer;
   struct OpenSource;
+  struct Chunk;
+  static constexpr std::uint64_t wave_bit = std::uint64_t{1} << 63;  // epochs of prefill's waves
 
   std::unique_ptr<Layer> make_layer(std::size_t layer_index, std::uint32_t first_buffer, std::uint32_t buffers);
   OpenSource& open_source(const LayerSetup& setup);
@@ -135,6 +163,13 @@ class Tier {
   bool settle_arrived();
   void give_up_late(Nanos now);
   static void post(void* self);
+  GatherArgs gather_args(const Layer& layer) const;
+  std::string describe_fault(const Layer& layer, const Batch& batch) const;
+
+  void prefill_layer(Stream& main, Layer& layer, std::span<const std::uint32_t> rows, PrefillLayerReport& report);
+  bool await_wave(Layer& layer, Batch& batch, std::size_t wave);
+  void give_up_wave(Layer& layer, std::size_t wave, bool submitted);
+  void wave_done(Layer& layer, Batch& batch);
 
   Device& device_;
   const TableSpec& spec_;
@@ -152,6 +187,9 @@ class Tier {
   bool waits_for_post_ = false;
   StepReport report_;
   std::vector<std::uint32_t> advance_rows_, advance_filled_;
+  std::unique_ptr<Chunk> chunk_;
+  std::uint64_t wave_epoch_ = 0;
+  Doorbell wave_bell_;
 
   // Between the device's callback, the worker and finish_step.
   Doorbell doorbell_, settled_;

@@ -27,7 +27,7 @@ struct RunArguments {
   std::string campaign = "quickstart", placement, windows, device = "cpu", format = "table", out,
               scratch = "slacktier-scratch";
   std::vector<std::string> traces, disks;
-  std::string token_map, workloads, rank, sessions, q, blocks, block_steps, warm_steps, seed;
+  std::string token_map, workloads, rank, sessions, q, blocks, block_steps, warm_steps, seed, prefill, prefill_chunk;
   std::uint64_t size = 0;
   bool top_up = false, dry_run = false, quiet = false, verbose = false, no_check = false, redact = false, list = false;
 };
@@ -80,6 +80,8 @@ Campaign campaign_of(const RunArguments& arguments) {
   apply_number(arguments.block_steps, "--block-steps", campaign.block_steps);
   apply_number(arguments.warm_steps, "--warm-steps", campaign.warm_steps);
   apply_number(arguments.seed, "--seed", campaign.seed);
+  if (!arguments.prefill.empty()) campaign.prefill_reads = parse_prefill(arguments.prefill, "--prefill");
+  apply_number(arguments.prefill_chunk, "--prefill-chunk", campaign.prefill_chunk);
   if (arguments.size > 0) campaign.image_bytes = arguments.size;
   if (arguments.top_up) campaign.top_up = true;
   if (arguments.no_check) campaign.check = false;
@@ -139,6 +141,8 @@ int run(const RunArguments& arguments, const Invocation& invocation) {
   const Table overhead = format == TableFormat::text ? overhead_table(outcome.envelope) : full_table(outcome.envelope);
   fmt::print("{}\n", render(overhead, format));
   if (arguments.verbose || format == TableFormat::text) fmt::print("{}\n", render(layer_table(outcome.envelope), format));
+  if (campaign.prefill_reads && (arguments.verbose || format == TableFormat::text))
+    fmt::print("{}\n", render(prefill_table(outcome.envelope), format));
   std::fflush(stdout);
   fmt::print(stderr, "results: {}\n", out.string());
   if (outcome.interrupted) throw Interrupted();
@@ -176,6 +180,10 @@ void add_run_command(CLI::App& app, const Invocation& invocation, std::function<
   command->add_option("--rank", a.rank, "Rank whose share of the tables is served");
   command->add_option("--sessions", a.sessions, "Concurrent sessions B");
   command->add_option("--tokens-per-session", a.q, "Tokens per session and step q");
+  command->add_option("--prefill", a.prefill,
+                      "directory: prefill passes the directories without reads (default); read: it reads its pages, in "
+                      "chunks between the steps and timed apart");
+  command->add_option("--prefill-chunk", a.prefill_chunk, "Tokens of the largest prefill chunk (default 8192)");
   command->add_option("--blocks", a.blocks, "Interleaved blocks");
   command->add_option("--block-steps", a.block_steps, "Measured steps of each placement in a block");
   command->add_option("--warm-steps", a.warm_steps, "Steps through the directories before the measurement");

@@ -126,6 +126,42 @@ class Run(unittest.TestCase):
         codes = [w["code"] for w in results["warnings"]]
         self.assertNotIn("windows_assumed", codes)
 
+    def test_prefill_by_reads_is_timed_apart(self):
+        self.campaign(warm_steps=2, block_steps=30, prefill="read", prefill_chunk=32)
+        ran = self.run_harness()
+        self.assertIn("Prefill by chunk", ran.stdout)
+        for result in self.results()["results"]:
+            self.assertEqual(result["mismatches"], 0)
+            prefill = result["prefill"]
+            self.assertGreater(prefill["chunk_ms"]["n"], 3)
+            self.assertGreater(prefill["tokens"], 3 * 20)
+            for layer in prefill["layers"]:
+                self.assertEqual(layer["status"], {"ok": prefill["chunk_ms"]["n"]})
+                self.assertEqual(layer["read_ms"]["n"] > 0, result["name"] != "DRAM baseline")
+        self.assertNotIn("prefill", self.run_and_read("--prefill", "directory")["results"][1])
+        self.refused(2, ["--prefill", "'both'", "directory", "read"], "--prefill", "both")
+        self.refused(2, ["prefill_chunk"], "--prefill-chunk", "0")
+
+    def run_and_read(self, *extra):
+        self.run_harness(*extra)
+        return self.results()
+
+    def test_several_tokens_a_session_and_step(self):
+        self.campaign(warm_steps=2)
+        results = self.run_and_read("--tokens-per-session", "3")
+        # Turns of 30 tokens end within no step; a turn of 31 leaves two padded rows of three once a turn.
+        self.assertEqual(results["results"][1]["layers"][0]["ranks"][0]["lookups"], 3 * 8 * 8 * 18)
+        self.write_trace("work.jsonl", 40, turn=31)
+        ran = self.run_harness("--tokens-per-session", "3")
+        self.assertIn("q 3", ran.stdout)
+        results = self.results()
+        for result in results["results"]:
+            self.assertEqual(result["mismatches"], 0)
+            self.assertEqual(result["checked_rows"], 21 * 8 * 3 * 8 * 2)
+        lookups = results["results"][1]["layers"][0]["ranks"][0]["lookups"]
+        self.assertLess(lookups, 3 * 8 * 8 * 18)
+        self.assertGreater(lookups, 2 * 8 * 8 * 18)
+
     def test_formats_and_dry_run(self):
         self.campaign()
         self.assertIn("steps", self.run_harness("--dry-run").stdout)

@@ -81,7 +81,7 @@ void gather(void*, const void* raw) {
       }
     }
     const Descriptor d = args.descriptors[i];
-    std::uint16_t* out = args.out + std::size_t{i} * args.row_values;
+    std::uint16_t* out = args.out + std::size_t{args.at ? args.at[i] : i} * args.row_values;
     const std::byte* record = nullptr;
     switch (d.kind()) {
       case LookupKind::zero:

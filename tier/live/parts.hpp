@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tier/chunk.hpp"
 #include "tier/tier.hpp"
 
 namespace slacktier {
@@ -20,6 +21,10 @@ struct Tier::Batch {
   Tier* tier = nullptr;
   Layer* layer = nullptr;
   std::atomic<bool> busy{false};
+  // Of prefill's waves; under the layer's lock.
+  enum class Wave : std::uint32_t { none, in_flight, arrived, given_up };
+  Wave wave = Wave::none;
+  std::vector<PageRead> wave_reads;
 };
 
 struct Tier::Layer {
@@ -46,6 +51,16 @@ struct Tier::Layer {
   StepStatus status = StepStatus::ok;
   std::string fault;
   std::vector<std::uint64_t> advanced;  // bitmap of slots whose cache bytes are still to be written
+};
+
+// What prefill needs: one chunk's tokens, indices, lists and rows, of one layer after another.
+struct Tier::Chunk {
+  Chunk(Device& device, const TableSpec& spec, std::uint32_t max_tokens);
+  std::size_t host_bytes() const;
+
+  std::unique_ptr<Buffer> tokens, rows_device, rows_host, descriptors, at, out;
+  ChunkPlan plan;
+  PrefillReport report;
 };
 
 // One image and the threads that read it. Layers with the same source, disks and threads share it: only then are layer 1's

@@ -54,6 +54,7 @@ Tier::Tier(Device& device, const TableSpec& spec, TierOptions options)
     layers_.push_back(make_layer(l, first_buffer, buffers[l]));
     first_buffer += buffers[l];
   }
+  if (options_.prefill_tokens > 0) chunk_ = std::make_unique<Chunk>(device, spec, options_.prefill_tokens);
   worker_ = thread_executor().start("tier-worker", [this] { run_worker(); });
 }
 

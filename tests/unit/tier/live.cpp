@@ -9,80 +9,15 @@
 #include "platforms/error.hpp"
 #include "tests/allocations.hpp"
 #include "tests/catch.hpp"
-#include "tests/unit/tier/small_table.hpp"
-#include "tier/tier.hpp"
+#include "tests/unit/tier/live_tier.hpp"
 
 using namespace slacktier;
 using namespace slacktier::testing;
 
 namespace {
 
-constexpr std::uint32_t tokens = 24;
-
-struct Live {
-  Device& device;
-  const TableSpec& spec;
-  std::vector<std::unique_ptr<HostTable>> tables;
-  std::unique_ptr<Tier> tier;
-  std::unique_ptr<Stream> main;
-  std::unique_ptr<Graph> graph;
-  std::mt19937_64 random{11};
-  std::vector<std::uint32_t> context;
-  std::vector<std::uint8_t> active;
-  CheckReport checks;
-
-  Live(Device& on, const TableSpec& table, const std::vector<LayerSetup>& layers, TierOptions options = {})
-      : device(on), spec(table) {
-    options.max_tokens = tokens;
-    options.layers = layers;
-    options.geometry = make_page_geometry(4096, spec.row_bytes);
-    for (std::size_t l = 0; l < spec.layers.size(); ++l) {
-      const Shard shard = make_shard(spec, l, options.shard_map, options.ranks, options.rank);
-      if (options.folds.size() <= l) options.folds.push_back({options.geometry.pages(shard.rows)});
-      if (layers[l].source == "dram") {
-        const auto origin = generated_rows(spec, l, shard, 1);
-        const std::uint64_t rows = std::min(options.folds[l].stored_pages * options.geometry.rows_per_page, shard.rows);
-        tables.push_back(std::make_unique<HostTable>(device, spec, *origin, rows));
-        options.layers[l].host_table = tables.back().get();
-      }
-    }
-    tier = std::make_unique<Tier>(device, spec, options);
-    main = device.create_stream("model");
-    device.begin_capture(*main);
-    tier->enqueue_begin(*main);
-    for (int k = 0; k < 4; ++k) {
-      for (std::size_t l = 0; l < spec.layers.size(); ++l)
-        if (spec.layers[l].layer == k) tier->enqueue_layer(*main, l);
-      main->compute(20'000);
-    }
-    tier->enqueue_end(*main);
-    graph = device.end_capture(*main);
-    context.resize(tokens * static_cast<std::size_t>(spec.max_ngram));
-    active.resize(tokens);
-  }
-
-  void draw() {
-    for (auto& id : context) id = static_cast<std::uint32_t>(random() % 40);
-    for (auto& flag : active) flag = random() % 8 != 0;
-  }
-  const StepReport& step() {
-    tier->begin_step(context, active);
-    graph->launch(*main);
-    main->synchronize();
-    const StepReport& report = tier->finish_step();
-    tier->check(checks);
-    return report;
-  }
-};
-
-LayerSetup on(const std::string& source, const std::vector<std::string>& disks, std::uint64_t cache_rows, int threads = 1) {
-  LayerSetup setup;
-  setup.source = source;
-  setup.disks = disks;
-  setup.cache_rows = cache_rows;
-  setup.threads = threads;
-  return setup;
-}
+constexpr std::uint32_t tokens = LiveTier::tokens;
+using Live = LiveTier;
 
 }  // namespace
 

@@ -2,13 +2,19 @@
 
 add_library(slacktier_flags INTERFACE)
 target_include_directories(slacktier_flags INTERFACE ${PROJECT_SOURCE_DIR})
-target_compile_options(slacktier_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion)
+# nvcc passes its host code, which is full of line marks that -Wpedantic dislikes, through the compiler below it.
+target_compile_options(slacktier_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion;-Wno-sign-conversion>
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wshadow>)
 # GCC 12 sees overlapping copies in `"text" + std::to_string(n)` that are not there (GCC bug 105651, mended in 13).
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-  target_compile_options(slacktier_flags INTERFACE -Wno-restrict)
+  target_compile_options(slacktier_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
 endif()
 if(SLACKTIER_WERROR)
-  target_compile_options(slacktier_flags INTERFACE -Werror)
+  target_compile_options(slacktier_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror> $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>)
+endif()
+if(SLACKTIER_CUDA)
+  target_compile_definitions(slacktier_flags INTERFACE SLACKTIER_CUDA)
 endif()
 if(SLACKTIER_SANITIZE STREQUAL "address")
   set(_slacktier_sanitize -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
@@ -20,14 +26,22 @@ endif()
 if(_slacktier_sanitize)
   # gcc: "-fsanitize flags can lead to false positive warnings"; the other presets keep this one.
   list(APPEND _slacktier_sanitize $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
-  target_compile_options(slacktier_flags INTERFACE ${_slacktier_sanitize})
+  target_compile_options(slacktier_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${_slacktier_sanitize}>")
   target_link_options(slacktier_flags INTERFACE ${_slacktier_sanitize})
 endif()
 
-# slacktier_room(NAME LIBS...): the static library of one folder, from every .cpp below it except cli/ (its program).
+# slacktier_room(NAME LIBS...): the static library of one folder, from every .cpp below it except cli/ (its program). What lies in a
+# folder gpu/, and every .cu, belongs to it where CUDA is built.
 function(slacktier_room name)
-  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
-  list(FILTER sources EXCLUDE REGEX "/cli/")
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/*.cpp)
+  list(FILTER sources EXCLUDE REGEX "(^|/)cli/")
+  set(kernels)
+  if(SLACKTIER_CUDA)
+    file(GLOB_RECURSE kernels CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/*.cu)
+    list(APPEND sources ${kernels})
+  else()
+    list(FILTER sources EXCLUDE REGEX "(^|/)gpu/")
+  endif()
   if(NOT sources)  # headers only
     add_library(slacktier_${name} INTERFACE)
     target_link_libraries(slacktier_${name} INTERFACE slacktier_flags ${ARGN})
@@ -35,7 +49,7 @@ function(slacktier_room name)
   endif()
   add_library(slacktier_${name} STATIC ${sources})
   set_target_properties(slacktier_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
-  target_link_libraries(slacktier_${name} PUBLIC slacktier_flags ${ARGN})
+  target_link_libraries(slacktier_${name} PUBLIC slacktier_flags ${ARGN} $<$<BOOL:${kernels}>:CUDA::cudart_static>)
 endfunction()
 
 # All programs and nothing else, for who wants to run rather than test.

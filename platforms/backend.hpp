@@ -14,10 +14,11 @@ struct Backend {
   std::string_view name;     // the device name up to the colon
   std::string_view example;  // a full device name, for messages
   // Opens the device that `index` names: what follows the colon, or nothing. Throws UsageError for an index of the wrong
-  // form and EnvironmentError for a device that is not there.
-  std::unique_ptr<Device> (*open)(std::string_view index);
+  // form or an unknown option and EnvironmentError for a device that is not there.
+  std::unique_ptr<Device> (*open)(std::string_view index, const DeviceOptions& options);
 };
 
-std::unique_ptr<Device> open_cpu_device(std::string_view index);
+std::unique_ptr<Device> open_cpu_device(std::string_view index, const DeviceOptions& options);
+std::unique_ptr<Device> open_cuda_device(std::string_view index, const DeviceOptions& options);  // in builds with CUDA
 
 }  // namespace slacktier

@@ -97,6 +97,14 @@ struct DeviceFacts {
   std::string name;     // "cpu", or the GPU's product name
   std::string backend;  // "cpu", "cuda", "hip"
   std::string detail;   // driver and runtime versions, or why a time means nothing
+  std::string gate;     // how streams await signals: "futex" on cpu; "spin", "wait-value", "host-node" on GPUs
+  std::string work;     // what compute() does with the device
+};
+
+// Choices among a backend's mechanisms.
+struct DeviceOptions {
+  std::string gate = "auto";  // GPUs: "host-node", "wait-value" or "spin"
+  std::string work = "spin";  // GPUs: also "gemm" (a block on every multiprocessor computes) and "stream" (... reads memory)
 };
 
 class Device {
@@ -111,14 +119,18 @@ class Device {
   virtual std::unique_ptr<Graph> end_capture(Stream& stream) = 0;
   // Adds the image whose backend is this device's; throws UsageError when `images` has none.
   virtual void load_module(std::span<const ModuleImage> images) = 0;
-  // Memory in which the device computes; on cpu ordinary memory (huge pages where granted). Zeroed.
+  // Memory in which the device computes; on cpu ordinary memory (huge pages where granted). Zeroed. Throws EnvironmentError
+  // with what is free when there is not enough.
   virtual std::unique_ptr<Buffer> allocate_device(std::size_t bytes) = 0;
+  // The time on monotonic_clock() of a timestamp() that this device wrote, within a few microseconds on a GPU. It may run
+  // work of its own: no gate of the device may be closed. On cpu both are one clock.
+  virtual Nanos host_time(std::int64_t stamp) = 0;
   // Page-aligned host memory of exactly `bytes` (rounded to 4 KiB), pinned for and mapped into the device. Zeroed.
   virtual std::unique_ptr<Buffer> allocate_host(std::size_t bytes) = 0;
 };
 
 // Opens "cpu" ("cuda:0" and "hip:0" where built and present). Throws UsageError for an unknown name, EnvironmentError for
 // a device that is not there, naming what is missing.
-std::unique_ptr<Device> open_device(const std::string& name);
+std::unique_ptr<Device> open_device(const std::string& name, const DeviceOptions& options = {});
 
 }  // namespace slacktier

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "platforms/host_device.hpp"
+
 namespace slacktier {
 
 enum class LookupKind : std::uint32_t {
@@ -27,11 +29,11 @@ struct Descriptor {
   }
   static constexpr Descriptor resident(std::uint32_t row) { return {3u | std::uint64_t{row} << 2}; }
 
-  constexpr LookupKind kind() const { return static_cast<LookupKind>(bits & 3); }
-  constexpr std::uint32_t record() const { return static_cast<std::uint32_t>(bits >> 2) & 0xFF; }
-  constexpr std::uint32_t buffer() const { return static_cast<std::uint32_t>(bits >> 10) & 0xFFFFFF; }
-  constexpr std::uint32_t slot() const { return static_cast<std::uint32_t>(bits >> 34) & 0x1FFFFFFF; }
-  constexpr std::uint32_t row() const { return static_cast<std::uint32_t>(bits >> 2); }
+  SLACKTIER_HOST_DEVICE constexpr LookupKind kind() const { return static_cast<LookupKind>(bits & 3); }
+  SLACKTIER_HOST_DEVICE constexpr std::uint32_t record() const { return static_cast<std::uint32_t>(bits >> 2) & 0xFF; }
+  SLACKTIER_HOST_DEVICE constexpr std::uint32_t buffer() const { return static_cast<std::uint32_t>(bits >> 10) & 0xFFFFFF; }
+  SLACKTIER_HOST_DEVICE constexpr std::uint32_t slot() const { return static_cast<std::uint32_t>(bits >> 34) & 0x1FFFFFFF; }
+  SLACKTIER_HOST_DEVICE constexpr std::uint32_t row() const { return static_cast<std::uint32_t>(bits >> 2); }
 };
 static_assert(sizeof(Descriptor) == 8);
 

@@ -12,9 +12,11 @@
 
 namespace slacktier {
 
-// Kernel "tier.hash": rows of every layer. context is [tokens][max_ngram], rows is [layers][tokens][rows_per_token].
+// Kernel "tier.hash", and those that KernelHash names: rows of every layer. context is [tokens][max_ngram], rows is
+// [layers][tokens][rows_per_token].
 struct HashArgs {
-  const RowHash* hash = nullptr;
+  const RowHash* hash = nullptr;          // for the host's kernel
+  const std::byte* parameters = nullptr;  // for the others
   const std::uint32_t* context = nullptr;
   std::uint32_t* rows = nullptr;
   std::uint32_t tokens = 0, layers = 0, rows_per_token = 0;
@@ -28,8 +30,6 @@ struct CacheArrays {
   std::uint32_t value_bytes = 0, scale_bytes = 0;
 };
 CacheArrays cache_layout(const TableSpec& spec);  // sizes set, pointers null
-// Writes one record into a slot (host-reachable cache memory).
-void store_record(const CacheArrays& cache, std::uint32_t slot, const std::byte* record);
 
 // Kernel "tier.gather": lookups rows of row_values BF16, in lookup order; misses with a slot are filled into the cache.
 struct GatherArgs {
@@ -41,6 +41,14 @@ struct GatherArgs {
   const std::uint32_t* at = nullptr;  // row of `out` for each descriptor; null: in order
   std::uint32_t lookups = 0, row_values = 0, row_bytes = 0, page_bytes = 0;
   RecordFormat format = RecordFormat::fp8_e4m3_block32;
+};
+
+// Kernel "tier.store": writes `count` records into slots of the cache.
+struct StoreArgs {
+  const std::byte* records = nullptr;  // [count][row_bytes]
+  const std::uint32_t* slots = nullptr;
+  CacheArrays cache;
+  std::uint32_t count = 0, row_bytes = 0;
 };
 
 // The kernels for every backend that was built.

@@ -32,6 +32,12 @@ class TokenMap {
 void gather_context(const TableSpec& spec, std::span<const std::uint32_t> sequence, std::size_t first, std::size_t tokens,
                     std::uint32_t* context);
 
+// A hash as a kernel computes it on a device that cannot call a RowHash.
+struct KernelHash {
+  std::string kernel;                 // takes HashArgs (tier/gather.hpp); empty: this hash has none
+  std::vector<std::byte> parameters;  // what HashArgs::parameters points to, 8-byte aligned
+};
+
 class RowHash {
  public:
   virtual ~RowHash() = default;
@@ -39,6 +45,7 @@ class RowHash {
   // [tokens][rows_per_token] global rows of that layer's table. Ids must be below spec.vocabulary. Allocates nothing.
   virtual void rows(std::size_t layer_index, const std::uint32_t* context, std::size_t tokens,
                     std::uint32_t* rows) const = 0;
+  virtual KernelHash for_kernels() const { return {}; }
 };
 
 // The hash of a spec; throws UsageError for a family that is not there, listing those that are.

@@ -7,11 +7,7 @@
 #include <bit>
 #include <cstdint>
 
-#if defined(__CUDACC__) || defined(__HIPCC__)
-#define SLACKTIER_HOST_DEVICE __host__ __device__
-#else
-#define SLACKTIER_HOST_DEVICE
-#endif
+#include "platforms/host_device.hpp"
 
 namespace slacktier {
 

@@ -26,17 +26,22 @@ void Tier::post(void* self) {
   tier.doorbell_.ring();
 }
 
+void Tier::launch_hash(Stream& main, const Buffer& context, const Buffer& rows, std::uint32_t tokens) {
+  HashArgs args;
+  args.hash = hash_.get();
+  args.parameters = hash_parameters_ ? static_cast<const std::byte*>(hash_parameters_->device()) : nullptr;
+  args.context = static_cast<const std::uint32_t*>(context.device());
+  args.rows = static_cast<std::uint32_t*>(rows.device());
+  args.tokens = tokens;
+  args.layers = static_cast<std::uint32_t>(layers_.size());
+  args.rows_per_token = spec_.rows_per_token();
+  main.launch(hash_kernel_, args);
+}
+
 void Tier::enqueue_begin(Stream& main) {
   auto* stamps = static_cast<std::int64_t*>(stamps_->host());
   main.timestamp(&stamps[0]);
-  HashArgs args;
-  args.hash = hash_.get();
-  args.context = context_;
-  args.rows = static_cast<std::uint32_t*>(rows_device_->device());
-  args.tokens = options_.max_tokens;
-  args.layers = static_cast<std::uint32_t>(layers_.size());
-  args.rows_per_token = spec_.rows_per_token();
-  main.launch("tier.hash", args);
+  launch_hash(main, *tokens_, *rows_device_, options_.max_tokens);
   main.record(*hashed_);
   side_->wait(*hashed_);
   side_->copy(rows_host_->host(), rows_device_->device(),
@@ -223,9 +228,10 @@ const StepReport& Tier::finish_step() {
   std::uint32_t seen = settled_.count();
   while (settled_epoch_.load(std::memory_order_acquire) != epoch_) seen = settled_.wait(seen);
   const auto* stamps = static_cast<const std::int64_t*>(stamps_->host());
-  const Nanos begin = stamps[0];
+  // The worker and the sources read the host's clock; the gates' stamps stay on the device's.
+  const Nanos begin = device_.host_time(stamps[0]);
   report_.epoch = epoch_;
-  report_.step = stamps[1] - begin;
+  report_.step = stamps[1] - stamps[0];
   report_.indices = seen_indices_ - begin;
   for (auto& layer : layers_) {
     LayerReport& out = report_.layers[layer->index];
@@ -235,7 +241,7 @@ const StepReport& Tier::finish_step() {
     out.resolve_end = layer->resolve_end - begin;
     out.submitted = layer->submitted ? layer->submitted - begin : -1;
     out.arrived = layer->arrived ? layer->arrived - begin : -1;
-    out.opened = *layer->gate_after - begin;
+    out.opened = *layer->gate_after - stamps[0];
     out.stall = *layer->gate_after - *layer->gate_before;
     out.fault = layer->fault;
   }
@@ -260,16 +266,45 @@ void Tier::advance(std::span<const std::uint32_t> context) {
 }
 
 void Tier::fill_advanced() {
-  std::vector<std::byte> record(spec_.row_bytes);
-  for (auto& layer : layers_)
+  for (auto& layer : layers_) {
+    if (layer->advanced.empty()) continue;
+    auto* records = static_cast<std::byte*>(filling_->host());
+    auto* slots = reinterpret_cast<std::uint32_t*>(records + filling_batch * spec_.row_bytes);
+    std::uint32_t count = 0;
     for (std::size_t word = 0; word < layer->advanced.size(); ++word)
       for (std::uint64_t& bits = layer->advanced[word]; bits != 0; bits &= bits - 1) {
         const auto slot = static_cast<std::uint32_t>(word * 64 + static_cast<std::size_t>(std::countr_zero(bits)));
         const std::uint32_t row = layer->core->directory()->row_of(slot);
         if (row == UINT32_MAX) continue;
-        layer->origin->row(options_.folds[layer->index].row(row, options_.geometry), record.data());
-        store_record(layer->cache, slot, record.data());
+        layer->origin->row(options_.folds[layer->index].row(row, options_.geometry),
+                           records + std::size_t{count} * spec_.row_bytes);
+        slots[count] = slot;
+        if (++count < filling_batch) continue;
+        store_records(*layer, count);
+        count = 0;
       }
+    store_records(*layer, count);
+  }
+}
+
+void Tier::store_records(Layer& layer, std::uint32_t count) {
+  if (count == 0) return;
+  StoreArgs args;
+  args.records = static_cast<const std::byte*>(filling_->device());
+  args.slots = reinterpret_cast<const std::uint32_t*>(args.records + filling_batch * spec_.row_bytes);
+  args.cache = layer.cache;
+  args.count = count;
+  args.row_bytes = spec_.row_bytes;
+  side_->launch("tier.store", args);
+  side_->synchronize();
+}
+
+// Gathered rows where the host can read them.
+const std::uint16_t* Tier::rows_on_host(const Buffer& out, std::size_t bytes) const {
+  if (out.host() != nullptr) return static_cast<const std::uint16_t*>(out.host());
+  side_->copy(fetched_->host(), out.device(), bytes);
+  side_->synchronize();
+  return static_cast<const std::uint16_t*>(fetched_->host());
 }
 
 void Tier::check(CheckReport& report, std::size_t stride, std::size_t offset) const {
@@ -279,7 +314,7 @@ void Tier::check(CheckReport& report, std::size_t stride, std::size_t offset) co
     const RowChecker checker(spec_, layer->index, layer->shard, options_.geometry, options_.folds[layer->index],
                              *layer->origin);
     checker.check({rows + layer->index * lookups, lookups}, {active_, options_.max_tokens}, layer->core->descriptors(),
-                  static_cast<const std::uint16_t*>(layer->out->host()), report, stride, offset);
+                  rows_on_host(*layer->out, layer->out->bytes()), report, stride, offset);
     if (layer->status != StepStatus::ok) continue;
     for (const PageRead& read : layer->core->reads()) {
       const ImageSegment& segment = layer->source->image.segment(spec_.layers[layer->index].layer, options_.rank);
@@ -300,6 +335,7 @@ const LayerCore& Tier::core(std::size_t layer_index) const { return *layers_[lay
 HostMemoryCount Tier::host_memory() const {
   HostMemoryCount count;
   std::uint64_t shared = tokens_->bytes() + rows_host_->bytes() + stamps_->bytes() + signals_->bytes();
+  if (filling_) shared += filling_->bytes();
   if (pool_) shared += pool_->bytes();
   if (chunk_) shared += chunk_->host_bytes();
   for (const auto& layer : layers_) {

@@ -155,6 +155,7 @@ class Tier {
 
   std::unique_ptr<Layer> make_layer(std::size_t layer_index, std::uint32_t first_buffer, std::uint32_t buffers);
   OpenSource& open_source(const LayerSetup& setup);
+  void prepare_hash();
 
   void run_worker();
   void plan_step();
@@ -170,6 +171,9 @@ class Tier {
   bool await_wave(Layer& layer, Batch& batch, std::size_t wave);
   void give_up_wave(Layer& layer, std::size_t wave, bool submitted);
   void wave_done(Layer& layer, Batch& batch);
+  void store_records(Layer& layer, std::uint32_t count);
+  void launch_hash(Stream& main, const Buffer& context, const Buffer& rows, std::uint32_t tokens);
+  const std::uint16_t* rows_on_host(const Buffer& out, std::size_t bytes) const;
 
   Device& device_;
   const TableSpec& spec_;
@@ -180,7 +184,10 @@ class Tier {
   std::vector<std::unique_ptr<OpenSource>> sources_;
   std::unique_ptr<Stream> side_;
   std::unique_ptr<Event> hashed_, posted_;
-  std::unique_ptr<Buffer> tokens_, rows_device_, rows_host_, stamps_, signals_;
+  std::unique_ptr<Buffer> tokens_, hash_parameters_, rows_device_, rows_host_, stamps_, signals_;
+  std::string hash_kernel_;
+  // Records on their way into a cache, and gathered rows on their way to the checker.
+  std::unique_ptr<Buffer> filling_, fetched_;
   std::uint32_t* context_ = nullptr;
   std::uint8_t* active_ = nullptr;
   std::uint64_t epoch_ = 0;

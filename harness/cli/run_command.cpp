@@ -24,8 +24,8 @@ namespace {
 namespace fs = std::filesystem;
 
 struct RunArguments {
-  std::string campaign = "quickstart", placement, windows, device = "cpu", format = "table", out,
-              scratch = "slacktier-scratch";
+  std::string campaign = "quickstart", placement, windows, device = "cpu", gate = "auto", work = "spin", format = "table",
+              out, scratch = "slacktier-scratch";
   std::vector<std::string> traces, disks;
   std::string token_map, workloads, rank, sessions, q, blocks, block_steps, warm_steps, seed, prefill, prefill_chunk;
   std::uint64_t size = 0;
@@ -129,11 +129,15 @@ int run(const RunArguments& arguments, const Invocation& invocation) {
   provenance_input.argv = invocation.argv;
   provenance_input.seed = campaign.seed;
   provenance_input.start_unix_s = static_cast<std::int64_t>(std::time(nullptr));
-  const std::unique_ptr<Device> device = open_device(arguments.device);
+  const std::unique_ptr<Device> device = open_device(arguments.device, {arguments.gate, arguments.work});
   RunOutcome outcome = run_campaign(*device, campaign, options);
   const DeviceFacts facts = device->facts();
   provenance_input.facts["host"] = host_json(read_host_facts());
-  provenance_input.facts["device"] = {{"name", facts.name}, {"backend", facts.backend}, {"detail", facts.detail}};
+  provenance_input.facts["device"] = {{"name", facts.name},
+                                      {"backend", facts.backend},
+                                      {"detail", facts.detail},
+                                      {"gate", facts.gate},
+                                      {"work", facts.work}};
   outcome.envelope.provenance = provenance(provenance_input);
   if (arguments.redact) redact(outcome.envelope);
   write_envelope(out, outcome.envelope);
@@ -171,7 +175,13 @@ void add_run_command(CLI::App& app, const Invocation& invocation, std::function<
                       "Token map of the table (little-endian int32 per raw id); needed with --trace of raw ids");
   command->add_flag("--top-up", a.top_up, "Add generated sessions when a trace has too few (labelled in the results)");
   command->add_option("--workloads", a.workloads, "Run only these workloads, comma-separated");
-  command->add_option("--device", a.device, "Compute device")->capture_default_str();
+  command->add_option("--device", a.device, "Compute device: cpu, or cuda:0 where built")->capture_default_str();
+  command->add_option("--gate", a.gate, "How a GPU's stream awaits reads: auto, host-node, wait-value or spin")
+      ->capture_default_str();
+  command
+      ->add_option("--work", a.work,
+                   "What a layer's time is on a GPU: spin (one block), gemm (all multiprocessors) or stream")
+      ->capture_default_str();
   command->add_option("--disk", a.disks, "Folder for image files, or a staged image (file or block device); one per disk");
   command->add_option("--scratch", a.scratch, "Folder for images and results when --disk or --out are not given")
       ->capture_default_str();

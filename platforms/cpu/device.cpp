@@ -32,7 +32,8 @@ class CpuDevice final : public Device {
   DeviceFacts facts() const override {
     return {"cpu", "cpu",
             fmt::format("emulated: compute is a timed wait, kernels run on {} CPU cores shared with all other threads",
-                        std::thread::hardware_concurrency())};
+                        std::thread::hardware_concurrency()),
+            "futex", "wait"};
   }
 
   std::unique_ptr<Stream> create_stream(const std::string& name) override {
@@ -84,6 +85,7 @@ class CpuDevice final : public Device {
 
   std::unique_ptr<Buffer> allocate_device(std::size_t bytes) override { return std::make_unique<CpuBuffer>(bytes); }
   std::unique_ptr<Buffer> allocate_host(std::size_t bytes) override { return std::make_unique<CpuBuffer>(bytes); }
+  Nanos host_time(std::int64_t stamp) override { return stamp; }
 
  private:
   CpuStream& own_stream(Stream& stream) const {
@@ -98,8 +100,12 @@ class CpuDevice final : public Device {
 }  // namespace
 }  // namespace cpu
 
-std::unique_ptr<Device> open_cpu_device(std::string_view index) {
+std::unique_ptr<Device> open_cpu_device(std::string_view index, const DeviceOptions& options) {
   if (!index.empty()) throw UsageError(fmt::format("unknown device 'cpu:{}': there is one cpu device, 'cpu'", index));
+  if (options.gate != "auto")
+    throw UsageError(fmt::format("--gate {}: on cpu a gate is a futex; leave it at auto", options.gate));
+  if (options.work != "spin")
+    throw UsageError(fmt::format("--work {}: on cpu compute is a timed wait; leave it at spin", options.work));
   return std::make_unique<cpu::CpuDevice>();
 }
 

@@ -4,31 +4,15 @@
 
 #include <bit>
 #include <cstdint>
+#include <cstring>
 
 #include "platforms/error.hpp"
 #include "tier/hash/family.hpp"
+#include "tier/ngram_rows.hpp"
 
 namespace slacktier {
 
 namespace {
-
-__extension__ using Wide = unsigned __int128;
-
-// One head. The quotient mix / prime is the high word of mix * inverse, or one less: with inverse = floor(2^64 / prime) and
-// mix < 2^63 the product falls short of mix / prime by less than mix / 2^64 < 1/2 (Barrett, 1986). So the remainder is below
-// 2 * prime and one conditional subtraction makes it exact.
-struct Head {
-  std::uint64_t inverse;
-  std::uint64_t prime;
-  std::uint64_t offset;
-};
-
-inline std::uint32_t row_of(std::uint64_t mix, const Head& head) {
-  const auto quotient = static_cast<std::uint64_t>((static_cast<Wide>(mix) * head.inverse) >> 64);
-  const std::uint64_t rest = mix - quotient * head.prime;
-  const std::uint64_t less = rest - head.prime;
-  return static_cast<std::uint32_t>((rest < head.prime ? rest : less) + head.offset);
-}
 
 class NgramHash final : public RowHash {
  public:
@@ -61,19 +45,39 @@ class NgramHash final : public RowHash {
     const std::uint64_t* const multiplier = layer.multipliers.data();
     const std::size_t* const heads_of_order = heads_of_order_.data();
     for (std::size_t token = 0; token < tokens; ++token, context += max_ngram_) {
-      const Head* head = layer.heads.data();
+      const NgramHead* head = layer.heads.data();
       std::uint64_t mix = context[0] * multiplier[0];
       for (std::size_t n = 2; n <= max_ngram_; ++n) {
         mix ^= context[n - 1] * multiplier[n - 1];
-        for (const Head* const end = head + heads_of_order[n]; head != end; ++head) *rows++ = row_of(mix, *head);
+        for (const NgramHead* const end = head + heads_of_order[n]; head != end; ++head) *rows++ = ngram_row(mix, *head);
       }
     }
+  }
+
+  KernelHash for_kernels() const override {
+    NgramBlock header{static_cast<std::uint32_t>(max_ngram_), static_cast<std::uint32_t>(layers_.front().heads.size()),
+                      static_cast<std::uint32_t>(layers_.size()), 0};
+    KernelHash result{"tier.hash.ngram", std::vector<std::byte>(header.bytes())};
+    std::byte* to = result.parameters.data();
+    const auto append = [&to](const void* from, std::size_t bytes) {
+      std::memcpy(to, from, bytes);
+      to += bytes;
+    };
+    append(&header, sizeof header);
+    for (const Layer& layer : layers_) append(layer.multipliers.data(), max_ngram_ * sizeof(std::uint64_t));
+    for (const Layer& layer : layers_) append(layer.heads.data(), header.columns * sizeof(NgramHead));
+    for (std::size_t order = 2; order <= max_ngram_; ++order)
+      for (std::size_t head = 0; head < heads_of_order_[order]; ++head) {
+        const auto value = static_cast<std::uint32_t>(order);
+        append(&value, sizeof value);
+      }
+    return result;
   }
 
  private:
   struct Layer {
     std::vector<std::uint64_t> multipliers;
-    std::vector<Head> heads;
+    std::vector<NgramHead> heads;
   };
   std::size_t max_ngram_;
   std::vector<std::size_t> heads_of_order_;

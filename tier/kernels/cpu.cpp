@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "tier/gather.hpp"
+#include "tier/kernels/modules.hpp"
 #include "tier/numerics.hpp"
 
 namespace slacktier {
@@ -63,6 +64,12 @@ void dequantise_row(const std::byte* values, const std::byte* scales, const Gath
       for (std::uint32_t i = 32 * b; i < 32 * (b + 1); ++i) out[i] = dequantise_bf16(v[i], s[b]);
 }
 
+void store_record(const CacheArrays& cache, std::uint32_t slot, const std::byte* record) {
+  std::memcpy(cache.values + std::size_t{slot} * cache.value_bytes, record, cache.value_bytes);
+  if (cache.scale_bytes)
+    std::memcpy(cache.scales + std::size_t{slot} * cache.scale_bytes, record + cache.value_bytes, cache.scale_bytes);
+}
+
 void gather(void*, const void* raw) {
   const auto& args = *static_cast<const GatherArgs*>(raw);
   const std::uint32_t values = args.cache.value_bytes;
@@ -109,25 +116,17 @@ void hash(void*, const void* raw) {
     args.hash->rows(l, args.context, args.tokens, args.rows + std::size_t{l} * args.tokens * args.rows_per_token);
 }
 
-constexpr std::array kernels{KernelEntry{"tier.hash", hash}, KernelEntry{"tier.gather", gather}};
-constexpr std::array images{ModuleImage{"cpu", kernels}};
+void store(void*, const void* raw) {
+  const auto& args = *static_cast<const StoreArgs*>(raw);
+  for (std::uint32_t i = 0; i < args.count; ++i)
+    store_record(args.cache, args.slots[i], args.records + std::size_t{i} * args.row_bytes);
+}
+
+constexpr std::array kernels{KernelEntry{"tier.hash", hash}, KernelEntry{"tier.gather", gather},
+                             KernelEntry{"tier.store", store}};
 
 }  // namespace
 
-std::span<const ModuleImage> tier_modules() { return images; }
-
-CacheArrays cache_layout(const TableSpec& spec) {
-  CacheArrays cache;
-  const bool fp8 = spec.format == RecordFormat::fp8_e4m3_block32;
-  cache.value_bytes = fp8 ? spec.row_values : spec.row_values * 2;
-  cache.scale_bytes = fp8 ? spec.row_values / 32 : 0;
-  return cache;
-}
-
-void store_record(const CacheArrays& cache, std::uint32_t slot, const std::byte* record) {
-  std::memcpy(cache.values + std::size_t{slot} * cache.value_bytes, record, cache.value_bytes);
-  if (cache.scale_bytes)
-    std::memcpy(cache.scales + std::size_t{slot} * cache.scale_bytes, record + cache.value_bytes, cache.scale_bytes);
-}
+std::span<const KernelEntry> cpu_kernels() { return kernels; }
 
 }  // namespace slacktier

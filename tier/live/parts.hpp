@@ -13,6 +13,9 @@
 
 namespace slacktier {
 
+// Records that go into a cache at once outside steps; a multiple of 8, so that the slots behind them are aligned.
+inline constexpr std::uint32_t filling_batch = 2048;
+
 // One batch of reads in flight. Outlives the step when the watchdog gave it up.
 struct Tier::Batch {
   ReadBatch read;

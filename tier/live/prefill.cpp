@@ -37,18 +37,11 @@ const PrefillReport& Tier::prefill(Stream& main, std::span<const std::uint32_t> 
   PrefillReport& report = chunk.report;
   const Nanos begin = monotonic_clock().now();
   std::memcpy(chunk.tokens->host(), context.data(), context.size_bytes());
-  HashArgs args;
-  args.hash = hash_.get();
-  args.context = static_cast<const std::uint32_t*>(chunk.tokens->device());
-  args.rows = static_cast<std::uint32_t*>(chunk.rows_device->device());
-  args.tokens = static_cast<std::uint32_t>(tokens);
-  args.layers = static_cast<std::uint32_t>(layers_.size());
-  args.rows_per_token = spec_.rows_per_token();
   const std::size_t lookups = tokens * spec_.rows_per_token();
-  main.launch("tier.hash", args);
+  launch_hash(main, *chunk.tokens, *chunk.rows_device, static_cast<std::uint32_t>(tokens));
   main.copy(chunk.rows_host->host(), chunk.rows_device->device(), layers_.size() * lookups * sizeof(std::uint32_t));
   main.synchronize();
-  report.tokens = args.tokens;
+  report.tokens = static_cast<std::uint32_t>(tokens);
   report.indices = monotonic_clock().now() - begin;
   for (auto& layer : layers_) {
     const std::span<const std::uint32_t> rows(
@@ -58,8 +51,8 @@ const PrefillReport& Tier::prefill(Stream& main, std::span<const std::uint32_t> 
     if (check) {
       const RowChecker checker(spec_, layer->index, layer->shard, options_.geometry, options_.folds[layer->index],
                                *layer->origin);
-      checker.check(rows, {}, chunk.plan.by_lookup(), static_cast<const std::uint16_t*>(chunk.out->host()), *check, stride,
-                    offset);
+      checker.check(rows, {}, chunk.plan.by_lookup(),
+                    rows_on_host(*chunk.out, lookups * spec_.row_values * sizeof(std::uint16_t)), *check, stride, offset);
     }
   }
   report.total = monotonic_clock().now() - begin;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <utility>
 
 #include "platforms/error.hpp"
@@ -30,6 +31,7 @@ Tier::Tier(Device& device, const TableSpec& spec, TierOptions options)
   stamps_ = device.allocate_host((2 + 2 * n_layers) * sizeof(std::int64_t));
   signals_ = device.allocate_host(n_layers * sizeof(Signal));
   side_ = device.create_stream("tier-side");
+  prepare_hash();
   hashed_ = device.create_event();
   posted_ = device.create_event();
 
@@ -55,7 +57,28 @@ Tier::Tier(Device& device, const TableSpec& spec, TierOptions options)
     first_buffer += buffers[l];
   }
   if (options_.prefill_tokens > 0) chunk_ = std::make_unique<Chunk>(device, spec, options_.prefill_tokens);
+  const bool caches =
+      std::any_of(layers_.begin(), layers_.end(), [](const auto& layer) { return !layer->advanced.empty(); });
+  if (caches) filling_ = device.allocate_host(filling_batch * (spec.row_bytes + sizeof(std::uint32_t)));
+  const std::size_t most = std::max(layers_.front()->out->bytes(), chunk_ ? chunk_->out->bytes() : 0);
+  if (layers_.front()->out->host() == nullptr) fetched_ = device.allocate_host(most);
   worker_ = thread_executor().start("tier-worker", [this] { run_worker(); });
+}
+
+// A device that the host shares memory with can call the hash itself; others get its parameters.
+void Tier::prepare_hash() {
+  hash_kernel_ = "tier.hash";
+  if (rows_device_->host() != nullptr) return;
+  const KernelHash hash = hash_->for_kernels();
+  if (hash.kernel.empty())
+    throw UsageError(fmt::format("table {}: hash {} has no kernel for {}; use --device cpu", spec_.name, spec_.hash,
+                                 device_.facts().backend));
+  hash_kernel_ = hash.kernel;
+  hash_parameters_ = device_.allocate_device(hash.parameters.size());
+  const auto staging = device_.allocate_host(hash.parameters.size());
+  std::memcpy(staging->host(), hash.parameters.data(), hash.parameters.size());
+  side_->copy(hash_parameters_->device(), staging->host(), hash.parameters.size());
+  side_->synchronize();
 }
 
 std::unique_ptr<Tier::Layer> Tier::make_layer(std::size_t l, std::uint32_t first_buffer, std::uint32_t buffers) {

@@ -1,4 +1,4 @@
-// The live tier on the cpu device: real images, real reads, every row checked.
+// The live tier: real images, real reads, every row checked. On the cpu device unless the environment names another.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -9,6 +9,7 @@
 #include "platforms/error.hpp"
 #include "tests/allocations.hpp"
 #include "tests/catch.hpp"
+#include "tests/test_device.hpp"
 #include "tests/unit/tier/live_tier.hpp"
 
 using namespace slacktier;
@@ -25,7 +26,7 @@ TEST_CASE("every placement serves every row bit for bit", "[live]") {
   const ScratchFolder folder;
   const TableSpec spec = small_table(folder);
   const auto one = stage_small(folder, spec, 1), four = stage_small(folder, spec, 4);
-  const auto device = open_device("cpu");
+  const auto device = open_test_device();
   const std::vector<std::vector<LayerSetup>> placements = {
       {on("dram", {}, 0), on("dram", {}, 0)},
       {on("dram", {}, 0), on("uring", one, 0)},
@@ -69,7 +70,7 @@ TEST_CASE("every placement serves every row bit for bit", "[live]") {
 TEST_CASE("the ranks of either shard map together own each lookup once", "[live]") {
   const ScratchFolder folder;
   const TableSpec spec = small_table(folder);
-  const auto device = open_device("cpu");
+  const auto device = open_test_device();
   for (const ShardMap map : {ShardMap::contiguous, ShardMap::striped}) {
     std::uint64_t owned = 0, lookups = 0;
     for (std::uint32_t rank = 0; rank < 2; ++rank) {
@@ -102,7 +103,7 @@ TEST_CASE("a scaled image folds pages; rows and directory keep the full geometry
   const TableSpec spec = small_table(folder);
   const auto image = stage_small(folder, spec, 1, 1, 0, (1 << 20) + 2 * 64 * 4096);
   const ImageHeader header = read_image_header(image);
-  const auto device = open_device("cpu");
+  const auto device = open_test_device();
   TierOptions options;
   for (const auto& layer : spec.layers) options.folds.push_back({header.segment(layer.layer, 0).stored_pages});
   REQUIRE(options.folds[0].stored_pages < 100);
@@ -132,7 +133,7 @@ void spoil(const std::string& file, const std::vector<char>& with) {
 TEST_CASE("bad pages open their gates with an error, as zeros, named; the next healthy step is right", "[live]") {
   const ScratchFolder folder;
   const TableSpec spec = small_table(folder);
-  const auto device = open_device("cpu");
+  const auto device = open_test_device();
   const auto image = stage_small(folder, spec, 1);
   const std::string saved = folder.file("saved");
   std::filesystem::copy_file(image[0], saved);
@@ -169,7 +170,7 @@ TEST_CASE("bad pages open their gates with an error, as zeros, named; the next h
 TEST_CASE("steps allocate nothing in the steady state", "[live]") {
   const ScratchFolder folder;
   const TableSpec spec = small_table(folder);
-  const auto device = open_device("cpu");
+  const auto device = open_test_device();
   const auto image = stage_small(folder, spec, 1);
   for (const std::string& source : {std::string("uring"), std::string("pread")}) {
     Live live(*device, spec, {on(source, image, 500, 2), on(source, image, 0)});
@@ -190,14 +191,14 @@ TEST_CASE("steps allocate nothing in the steady state", "[live]") {
       for (const auto& layer : report.layers) pages += layer.counts.pages;
     }
     REQUIRE(pages > 1000);
-    REQUIRE(allocated == 0);
+    if (device->facts().backend == "cpu") REQUIRE(allocated == 0);  // a GPU runtime allocates as it likes
   }
 }
 
 TEST_CASE("images of other settings are refused in words", "[live]") {
   const ScratchFolder folder;
   const TableSpec spec = small_table(folder);
-  const auto device = open_device("cpu");
+  const auto device = open_test_device();
   const auto image = stage_small(folder, spec, 1);
   const auto make = [&](TierOptions options, const std::vector<std::string>& disks) {
     Live live(*device, spec, {on("uring", disks, 0), on("dram", {}, 0)}, options);

@@ -8,6 +8,7 @@
 
 #include "platforms/error.hpp"
 #include "tests/catch.hpp"
+#include "tests/test_device.hpp"
 #include "tests/unit/tier/live_tier.hpp"
 #include "tier/chunk.hpp"
 
@@ -111,7 +112,7 @@ TEST_CASE("prefill delivers every row bit for bit, each page once, between decod
   const ScratchFolder folder;
   const TableSpec spec = small_table(folder);
   const auto one = stage_small(folder, spec, 1), two = stage_small(folder, spec, 2);
-  const auto device = open_device("cpu");
+  const auto device = open_test_device();
   const std::vector<std::vector<LayerSetup>> placements = {
       {on("dram", {}, 0), on("uring", one, 0)},
       {on("uring", one, 0, 2), on("uring", one, 0, 2)},
@@ -154,7 +155,7 @@ TEST_CASE("a prefill whose pages are bad delivers zeros and says so; the next on
   const ScratchFolder folder;
   const TableSpec spec = small_table(folder);
   const auto image = stage_small(folder, spec, 1);
-  const auto device = open_device("cpu");
+  const auto device = open_test_device();
   const std::string saved = folder.file("saved");
   std::filesystem::copy_file(image[0], saved);
   TierOptions options;
@@ -182,7 +183,7 @@ TEST_CASE("a late prefill wave is given up, its buffers come back, nothing stale
   const ScratchFolder folder;
   const TableSpec spec = small_table(folder);
   const auto image = stage_small(folder, spec, 1);
-  const auto device = open_device("cpu");
+  const auto device = open_test_device();
   TierOptions options;
   options.prefill_tokens = 300;
   options.watchdog = 1;  // nanosecond: no disk is that fast
@@ -201,7 +202,7 @@ TEST_CASE("a late prefill wave is given up, its buffers come back, nothing stale
 TEST_CASE("a chunk that is too large is refused", "[prefill]") {
   const ScratchFolder folder;
   const TableSpec spec = small_table(folder);
-  const auto device = open_device("cpu");
+  const auto device = open_test_device();
   TierOptions options;
   options.prefill_tokens = 10;
   LiveTier live(*device, spec, {on("dram", {}, 0), on("dram", {}, 0)}, options);

@@ -1,0 +1,177 @@
+#include "platforms/gpu/memory.hpp"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "platforms/error.hpp"
+#include "platforms/executor.hpp"
+#include "platforms/gpu/stream.hpp"
+#include "platforms/host.hpp"
+#include "platforms/memory.hpp"
+#include "platforms/quantity.hpp"
+
+namespace slacktier::gpu {
+namespace {
+
+constexpr std::size_t page = 4096;
+constexpr std::size_t chunk = std::size_t{1} << 30;            // of a registration
+constexpr std::size_t worth_a_thread = std::size_t{64} << 20;  // bytes to bring in
+
+std::size_t whole_pages(std::size_t bytes) { return (bytes + page - 1) / page * page; }
+
+class DeviceBuffer final : public Buffer {
+ public:
+  DeviceBuffer(std::shared_ptr<DeviceState> device, std::size_t bytes) : device_(std::move(device)) {
+    bytes_ = whole_pages(bytes);
+    if (bytes_ == 0) return;
+    device_->enter();
+    const rt::Error error = rt::Malloc(&device_address(), bytes_);
+    if (error == rt::out_of_memory) {
+      rt::last_error();
+      std::size_t free = 0, total = 0;
+      rt::MemGetInfo(&free, &total);
+      throw EnvironmentError(
+          fmt::format("{} ({}): {} of device memory are needed, {} of {} are free. Give caches fewer rows, or end what else "
+                      "uses this GPU",
+                      device_->name, device_->product, bytes_text(bytes_), bytes_text(free), bytes_text(total)));
+    }
+    device_->check(error, "allocating device memory");
+    try {
+      // On a stream of its own: the default one would wait for gates of others.
+      GpuStream stream(device_, "zeroing");
+      stream.fill(device_address(), 0, bytes_);
+      stream.synchronize();
+    } catch (...) {
+      rt::Free(device_address());
+      throw;
+    }
+  }
+  ~DeviceBuffer() override {
+    if (device_address() != nullptr) rt::Free(device_address());
+  }
+
+ private:
+  void*& device_address() { return Buffer::device_; }
+  const std::shared_ptr<DeviceState> device_;
+};
+
+// Touches every page, so that registering finds them all.
+void bring_in(std::byte* base, std::size_t bytes) {
+  const auto touch = [](std::byte* from, std::size_t n) {
+#if defined(MADV_POPULATE_WRITE)
+    if (::madvise(from, n, MADV_POPULATE_WRITE) == 0) return;
+#endif
+    for (std::size_t at = 0; at < n; at += page) *reinterpret_cast<volatile std::byte*>(from + at) = std::byte{0};
+  };
+  const std::size_t tasks = std::min<std::size_t>(read_host_facts().cores, bytes / worth_a_thread);
+  if (tasks <= 1) return touch(base, bytes);
+  const std::size_t part = whole_pages(bytes / tasks);
+  std::vector<std::unique_ptr<Task>> running;
+  for (std::size_t at = 0; at < bytes; at += part)
+    running.push_back(thread_executor().start("bring-in", [=] { touch(base + at, std::min(part, bytes - at)); }));
+  for (const auto& task : running) task->join();
+}
+
+class HostBuffer final : public Buffer {
+ public:
+  HostBuffer(std::shared_ptr<DeviceState> device, std::size_t bytes) : device_(std::move(device)), memory_(bytes) {
+    bytes_ = memory_.bytes();
+    host_ = memory_.data();
+    if (bytes_ == 0) return;
+    device_->enter();
+    bring_in(base(), bytes_);
+    if (!register_by(chunk) && !register_by(bytes_)) {
+      throw EnvironmentError(
+          fmt::format("{} ({}): {} of host memory got device addresses in pieces that do not join; this driver cannot map "
+                      "so much at once",
+                      device_->name, device_->product, bytes_text(bytes_)));
+    }
+    Buffer::device_ = base() + to_device_;
+    const std::lock_guard lock(device_->mutex);
+    const auto begin = reinterpret_cast<std::uintptr_t>(host_);
+    device_->host_ranges[begin] = {begin + bytes_, to_device_};
+  }
+
+  ~HostBuffer() override {
+    if (bytes_ == 0) return;
+    const auto begin = reinterpret_cast<std::uintptr_t>(host_);
+    let_pass(begin, begin + bytes_);
+    unregister();
+  }
+
+ private:
+  std::byte* base() const { return static_cast<std::byte*>(host_); }
+
+  // False when the chunks' device addresses are not as far apart as their host addresses.
+  bool register_by(std::size_t size) {
+    for (std::size_t at = 0; at < bytes_; at += size) {
+      const std::size_t n = std::min(size, bytes_ - at);
+      if (const rt::Error error = rt::register_host(base() + at, n); error != rt::success) {
+        rt::last_error();
+        unregister();
+        const auto limit = read_host_facts().memlock_soft;
+        throw EnvironmentError(fmt::format(
+            "{} ({}): the driver refuses to register {} of host memory ({} of {} are registered): {}. Locked memory of this "
+            "process is limited to {} (ulimit -l); in a container, its memory limit counts as well",
+            device_->name, device_->product, bytes_text(n), bytes_text(at), bytes_text(bytes_), rt::text(error),
+            limit ? bytes_text(*limit) : "nothing"));
+      }
+      registered_.push_back(base() + at);
+      void* address = nullptr;
+      device_->check(rt::HostGetDevicePointer(&address, base() + at, 0u), "mapping host memory");
+      const std::ptrdiff_t to_device = static_cast<std::byte*>(address) - (base() + at);
+      if (at > 0 && to_device != to_device_) {
+        unregister();
+        return false;
+      }
+      to_device_ = to_device;
+    }
+    return true;
+  }
+
+  void unregister() noexcept {
+    for (std::byte* at : registered_) rt::HostUnregister(at);
+    registered_.clear();
+  }
+
+  // No stream may look at this memory any more: those that wait for signals in it are let through.
+  void let_pass(std::uintptr_t begin, std::uintptr_t end) {
+    for (;;) {
+      GpuStream* waiting = nullptr;
+      {
+        const std::lock_guard lock(device_->mutex);
+        for (GpuStream* stream : device_->streams)
+          if (stream->awaits_within(begin, end)) waiting = stream;
+        if (waiting == nullptr) {
+          device_->host_ranges.erase(begin);
+          return;
+        }
+      }
+      waiting->drain();
+      const std::lock_guard lock(device_->mutex);
+      waiting->forget_within(begin, end);
+    }
+  }
+
+  const std::shared_ptr<DeviceState> device_;
+  HostMemory memory_;
+  std::vector<std::byte*> registered_;
+  std::ptrdiff_t to_device_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Buffer> make_device_buffer(std::shared_ptr<DeviceState> device, std::size_t bytes) {
+  return std::make_unique<DeviceBuffer>(std::move(device), bytes);
+}
+
+std::unique_ptr<Buffer> make_host_buffer(std::shared_ptr<DeviceState> device, std::size_t bytes) {
+  return std::make_unique<HostBuffer>(std::move(device), bytes);
+}
+
+}  // namespace slacktier::gpu

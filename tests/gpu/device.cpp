@@ -1,0 +1,262 @@
+// Operations queued on streams of a GPU: order, events, gates, memory, clocks, misuse.
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "platforms/host.hpp"
+#include "tests/gpu/fixture.hpp"
+
+using namespace slacktier;
+using namespace slacktier::test;
+
+namespace {
+
+// Host-mapped words with their device addresses.
+struct Words {
+  explicit Words(Device& device, std::size_t n = 64) : memory(device.allocate_host(n * 8)) {}
+  std::int64_t& operator[](std::size_t i) { return static_cast<std::int64_t*>(memory->host())[i]; }
+  std::int64_t* device(std::size_t i) { return static_cast<std::int64_t*>(memory->device()) + i; }
+  std::unique_ptr<Buffer> memory;
+};
+
+}  // namespace
+
+TEST_CASE("a GPU says what it is", "[device]") {
+  const auto device = open_gpu();
+  if (!device) return;
+  const DeviceFacts facts = device->facts();
+  CHECK(facts.backend == "cuda");
+  CHECK_FALSE(facts.name.empty());
+  CHECK(facts.detail.find("multiprocessors") != std::string::npos);
+  CHECK(facts.gate == "spin");
+  CHECK(open_gpu("host-node")->facts().gate == "host-node");
+  CHECK(open_gpu("auto", "gemm")->facts().work == "gemm");
+  CHECK_THROWS_AS(open_device("cuda:99"), EnvironmentError);
+  CHECK(message_of([] { open_device("cuda:99"); }).find("there ") != std::string::npos);
+  for (const char* name : {"cuda", "cuda:", "cuda:x", "cuda:-1", "cuda:0x"}) CHECK_THROWS_AS(open_device(name), UsageError);
+  CHECK_THROWS_AS(open_gpu("futex"), UsageError);
+  CHECK_THROWS_AS(open_gpu("auto", "rest"), UsageError);
+}
+
+TEST_CASE("operations of a stream run in order and copy their arguments", "[device]") {
+  const auto device = open_gpu();
+  if (!device) return;
+  const auto stream = device->create_stream("main");
+  Words words(*device, 1100);
+  std::uint64_t expected = 0;
+  for (std::size_t i = 0; i < 1000; ++i) {
+    words[100 + i] = static_cast<std::int64_t>(i * i);
+    expected = expected * 31 + i * i;
+    Mix args{words.device(0), words.device(100 + i)};
+    stream->launch("mix", args);
+    args = {nullptr, nullptr};
+  }
+  SumWords sum{};
+  for (std::int64_t i = 0; i < 200; ++i) sum.words[i] = i;
+  sum.to = words.device(1);
+  stream->launch("sum_words", sum);
+  sum = {};
+  stream->synchronize();
+  CHECK(static_cast<std::uint64_t>(words[0]) == expected);
+  CHECK(words[1] == 199 * 200 / 2);
+}
+
+TEST_CASE("copy, fill and host functions take effect in stream order", "[device]") {
+  const auto device = open_gpu();
+  if (!device) return;
+  const auto stream = device->create_stream("main");
+  const auto a = device->allocate_host(5000), c = device->allocate_host(5000), b = device->allocate_device(5000);
+  auto* seen_from = static_cast<unsigned char*>(a->host());
+  struct Seen {
+    unsigned char* from;
+    unsigned char value;
+  } seen{seen_from, 0};
+  stream->fill(a->device(), 0xAB, 5000);
+  stream->copy(b->device(), a->device(), 5000);
+  stream->host_function([](void* user) { static_cast<Seen*>(user)->value = static_cast<Seen*>(user)->from[4999]; }, &seen);
+  stream->fill(b->device(), 0, 4999);
+  stream->copy(c->device(), b->device(), 5000);
+  stream->fill(nullptr, 0, 0);
+  stream->copy(nullptr, nullptr, 0);
+  stream->synchronize();
+  CHECK(seen.value == 0xAB);
+  CHECK(static_cast<unsigned char*>(c->host())[0] == 0);
+  CHECK(static_cast<unsigned char*>(c->host())[4999] == 0xAB);
+}
+
+TEST_CASE("buffers are zeroed and exact, on either side", "[device]") {
+  const auto device = open_gpu();
+  if (!device) return;
+  const std::uint64_t pinned_before = read_process_memory().resident;
+  const std::size_t large = (std::size_t{2} << 30) + 12'288;  // three registrations; a power of two more would be 4 GiB
+  {
+    const auto host = device->allocate_host(large);
+    CHECK(host->bytes() == large);
+    CHECK(reinterpret_cast<std::uintptr_t>(host->host()) % 4096 == 0);
+    auto* bytes = static_cast<char*>(host->host());
+    CHECK(bytes[large - 1] == 0);
+    const std::uint64_t grown = read_process_memory().resident - pinned_before;
+    CHECK(grown < large + (std::size_t{64} << 20));
+    // The device reaches all of it, across the registrations.
+    const auto stream = device->create_stream("main");
+    stream->fill(host->device(), 7, large);
+    stream->synchronize();
+    CHECK(bytes[0] == 7);
+    CHECK(bytes[std::size_t{1} << 30] == 7);
+    CHECK(bytes[large - 1] == 7);
+  }
+  const auto memory = device->allocate_device(10'000);
+  CHECK(memory->bytes() == 12'288);
+  CHECK(memory->host() == nullptr);
+  const auto copied = device->allocate_host(12'288);
+  std::memset(copied->host(), 1, 12'288);
+  const auto stream = device->create_stream("main");
+  stream->copy(copied->host(), memory->device(), 12'288);
+  stream->synchronize();
+  for (int i = 0; i < 12'288; i += 64) REQUIRE(static_cast<const char*>(copied->host())[i] == 0);
+  CHECK(device->allocate_device(0)->bytes() == 0);
+  CHECK(device->allocate_host(0)->bytes() == 0);
+}
+
+TEST_CASE("too much device memory is refused with what there is", "[device]") {
+  const auto device = open_gpu();
+  if (!device) return;
+  const auto ask = [&] { device->allocate_device(std::size_t{1} << 42); };
+  CHECK_THROWS_AS(ask(), EnvironmentError);
+  CHECK(message_of(ask).find("4096 GiB of device memory are needed") != std::string::npos);
+  CHECK(message_of(ask).find(" are free") != std::string::npos);
+  CHECK_NOTHROW(device->allocate_device(1 << 20));
+}
+
+TEST_CASE("gates open with each status, before or after the stream reaches them", "[device]") {
+  for (const char* gate : {"spin", "wait-value", "host-node"}) {
+    const auto device = open_gpu(gate);
+    if (!device) return;
+    const auto stream = device->create_stream("main");
+    const auto memory = device->allocate_host(sizeof(Signal));
+    auto& signal = *new (memory->host()) Signal;
+    Words words(*device);
+    std::uint64_t epoch = 0;
+    for (const StepStatus status : {StepStatus::ok, StepStatus::read_error, StepStatus::timed_out, StepStatus::no_buffers})
+      for (const bool before : {true, false}) {
+        INFO(gate << " " << static_cast<int>(status) << " " << before);
+        words[0] = -1;
+        REQUIRE(signal.arm(++epoch));
+        if (before) REQUIRE(signal.publish(epoch, status));
+        stream->await(signal);
+        stream->launch("read_status", ReadStatus{reinterpret_cast<const std::uint32_t*>(
+                                                     static_cast<const char*>(memory->device()) + offsetof(Signal, status)),
+                                                 words.device(0)});
+        stream->reset(signal);
+        if (!before) {
+          monotonic_clock().sleep_until(monotonic_clock().now() + 2'000'000);
+          CHECK(words[0] == -1);
+          CHECK_FALSE(signal.publish(epoch - 1, StepStatus::ok));
+          REQUIRE(signal.publish(epoch, status));
+        }
+        stream->synchronize();
+        CHECK(words[0] == static_cast<std::int64_t>(status));
+        CHECK(signal.word == 0);
+      }
+  }
+}
+
+TEST_CASE("whoever destroys what closed gates need lets them through", "[device]") {
+  for (const char* gate : {"spin", "wait-value", "host-node"}) {
+    INFO(gate);
+    const auto device = open_gpu(gate);
+    if (!device) return;
+    Words words(*device);
+    {
+      auto memory = device->allocate_host(sizeof(Signal));
+      auto& signal = *new (memory->host()) Signal;
+      auto stream = device->create_stream("main");
+      stream->await(signal);
+      stream->launch("add", Add{words.device(0), words.device(0), 1});
+      memory.reset();  // the signal's memory first
+      stream->synchronize();
+      CHECK(words[0] == 1);
+    }
+    {
+      const auto memory = device->allocate_host(sizeof(Signal));
+      auto& signal = *new (memory->host()) Signal;
+      auto stream = device->create_stream("main");
+      device->begin_capture(*stream);
+      stream->await(signal);
+      stream->launch("add", Add{words.device(0), words.device(0), 1});
+      stream->reset(signal);
+      auto graph = device->end_capture(*stream);
+      graph->launch(*stream);
+      graph.reset();  // in mid-replay
+      stream->synchronize();
+      CHECK(words[0] == 2);
+      stream->await(signal);
+      stream.reset();
+    }
+  }
+}
+
+TEST_CASE("the device's clock is matched to the host's", "[device]") {
+  const auto device = open_gpu();
+  if (!device) return;
+  const auto stream = device->create_stream("main");
+  Words words(*device);
+  for (int i = 0; i < 200; ++i) {
+    const Nanos before = monotonic_clock().now();
+    stream->timestamp(&words[0]);
+    stream->compute(200'000);
+    stream->timestamp(&words[1]);
+    stream->synchronize();
+    const Nanos after = monotonic_clock().now();
+    CHECK(words[1] - words[0] >= 200'000);
+    CHECK(words[1] - words[0] < 400'000);
+    // 20 us for what the two readings may be apart, and the clock's steps.
+    CHECK(device->host_time(words[0]) > before - 20'000);
+    CHECK(device->host_time(words[1]) < after + 20'000);
+    if (i % 40 == 0) monotonic_clock().sleep_until(monotonic_clock().now() + 300'000'000);
+  }
+}
+
+TEST_CASE("each kind of work lasts as long as asked", "[device]") {
+  for (const char* work : {"spin", "gemm", "stream"}) {
+    INFO(work);
+    const auto device = open_gpu("auto", work);
+    if (!device) return;
+    const auto stream = device->create_stream("main");
+    Words words(*device);
+    stream->compute(100'000);
+    for (int i = 0; i < 20; ++i) {
+      stream->timestamp(&words[0]);
+      stream->compute(700'000);
+      stream->timestamp(&words[1]);
+      stream->synchronize();
+      CHECK(words[1] - words[0] >= 700'000);
+      CHECK(words[1] - words[0] < 760'000);
+    }
+  }
+}
+
+TEST_CASE("misuse is refused", "[device]") {
+  const auto device = open_gpu();
+  if (!device) return;
+  const auto stream = device->create_stream("main");
+  Signal elsewhere;
+  std::int64_t stamp = 0;
+  CHECK_THROWS_AS(stream->await(elsewhere), UsageError);
+  CHECK_THROWS_AS(stream->reset(elsewhere), UsageError);
+  CHECK_THROWS_AS(stream->timestamp(&stamp), UsageError);
+  CHECK_THROWS_AS(stream->timestamp(nullptr), UsageError);
+  CHECK(message_of([&] { stream->launch("nothing", Add{}); }).find("unknown kernel 'nothing'") != std::string::npos);
+  CHECK_THROWS_AS(stream->launch("add", nullptr, 8), UsageError);
+  CHECK_THROWS_AS(stream->compute(-1), UsageError);
+  CHECK_THROWS_AS(stream->copy(nullptr, &stamp, 8), UsageError);
+  CHECK_THROWS_AS(stream->fill(nullptr, 0, 8), UsageError);
+  CHECK_THROWS_AS(stream->host_function(nullptr, nullptr), UsageError);
+  const auto other = open_gpu();
+  const auto foreign_event = other->create_event();
+  const auto foreign_stream = other->create_stream("foreign");
+  CHECK_THROWS_AS(stream->record(*foreign_event), UsageError);
+  CHECK_THROWS_AS(stream->wait(*foreign_event), UsageError);
+  CHECK_THROWS_AS(device->begin_capture(*foreign_stream), UsageError);
+  CHECK_NOTHROW(stream->synchronize());
+}

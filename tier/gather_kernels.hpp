@@ -1,0 +1,239 @@
+// The tier's kernels for GPUs: n-gram hash, gather and store. Device code, included by .cu files and by tests that emulate
+// it.
+//
+// The gather is bound by latency and bytes, so it is shaped by its loads: a block takes `gather_rows` lookups, reads their
+// descriptors at once (they lie in host memory), and then every thread moves eight values of a row at a time, all its loads
+// before the first store. Eight FP8 values are one 8-byte load (records of 264 bytes have no better alignment) and, as BF16,
+// one 16-byte store: neighbouring threads read and write neighbouring bytes, at any lane width.
+#pragma once
+
+#include "platforms/kernel.hpp"
+#include "tier/gather.hpp"
+#include "tier/ngram_rows.hpp"
+#include "tier/numerics.hpp"
+
+namespace slacktier {
+
+constexpr std::uint32_t kernel_block_threads = 256;
+constexpr std::uint32_t gather_rows = 16;  // lookups of a block
+
+// One thread a row index.
+SLACKTIER_KERNEL hash_ngram(HashArgs args) {
+  const auto& block = *reinterpret_cast<const NgramBlock*>(args.parameters);
+  const std::uint64_t total = std::uint64_t{args.layers} * args.tokens * args.rows_per_token;
+  const std::uint64_t at = std::uint64_t{kernel_block()} * kernel_threads() + kernel_thread();
+  if (at >= total) return;
+  const auto column = static_cast<std::uint32_t>(at % args.rows_per_token);
+  const auto token = static_cast<std::uint32_t>(at / args.rows_per_token % args.tokens);
+  const auto layer = static_cast<std::uint32_t>(at / args.rows_per_token / args.tokens);
+  const std::uint64_t* multiplier = block.multipliers() + std::size_t{layer} * block.max_ngram;
+  const std::uint32_t* context = args.context + std::size_t{token} * block.max_ngram;
+  std::uint64_t mix = context[0] * multiplier[0];
+  const std::uint32_t order = block.orders()[column];
+  for (std::uint32_t n = 1; n < order; ++n) mix ^= context[n] * multiplier[n];
+  args.rows[at] = ngram_row(mix, block.heads()[std::size_t{layer} * block.columns + column]);
+}
+
+// The multiplication of numerics.hpp in floating point, exact in FP32 but for overflow: the E4M3 bits as the top of an FP32
+// number are the value times 2^-120, subnormals included; nothing here may flush subnormals to zero.
+SLACKTIER_DEVICE float scale_factor(std::uint32_t scale) {
+  return float_of_bits(scale == 255 ? fp32_nan : scale == 0 ? 0x00400000u : scale << 23);
+}
+SLACKTIER_DEVICE std::uint32_t dequantised_bf16(std::uint32_t value, float factor) {
+  const std::uint32_t magnitude = value & 0x7Fu;
+  const float exact = float_of_bits(magnitude << 20) * float_of_bits((120u + 127u) << 23);
+  const std::uint32_t product = bits_of_float(exact * factor);
+  const std::uint32_t rounded = (product + 0x7FFFu + ((product >> 16) & 1u)) >> 16;
+  const bool nan = magnitude == 0x7Fu || (product & 0x7FFFFFFFu) > 0x7F800000u;
+  return nan ? std::uint32_t{bf16_nan} : rounded | (value & 0x80u) << 8;
+}
+SLACKTIER_DEVICE std::uint32_t canonical_bf16(std::uint32_t value) {
+  return (value & 0x7FFFu) > 0x7F80u ? std::uint32_t{bf16_nan} : value;
+}
+
+// Eight bytes or sixteen from any address: whole where it is aligned.
+SLACKTIER_DEVICE Bytes8 load8(const std::byte* from) {
+  if (multiple_of(from, 8)) return *reinterpret_cast<const Bytes8*>(from);
+  Bytes8 bytes;
+  memcpy(&bytes, from, sizeof bytes);
+  return bytes;
+}
+SLACKTIER_DEVICE Bytes16 load16(const std::byte* from) {
+  if (multiple_of(from, 16)) return *reinterpret_cast<const Bytes16*>(from);
+  Bytes16 bytes;
+  memcpy(&bytes, from, sizeof bytes);
+  return bytes;
+}
+
+// Where a lookup's record is, as values and scales; null: a row of zeros.
+struct RecordAt {
+  const std::byte* values;
+  const std::byte* scales;
+  std::uint32_t fill;  // slot to be filled, or no_slot
+};
+
+SLACKTIER_DEVICE RecordAt record_at(const GatherArgs& args, Descriptor d) {
+  const std::byte* record = nullptr;
+  std::uint32_t fill = no_slot;
+  switch (d.kind()) {
+    case LookupKind::zero:
+      return {nullptr, nullptr, no_slot};
+    case LookupKind::hit:
+      return {args.cache.values + std::size_t{d.slot()} * args.cache.value_bytes,
+              args.cache.scales + std::size_t{d.slot()} * args.cache.scale_bytes, no_slot};
+    case LookupKind::miss:
+      record = args.pool + std::size_t{d.buffer()} * args.page_bytes + std::size_t{d.record()} * args.row_bytes;
+      fill = d.slot();
+      break;
+    case LookupKind::resident:
+      record = args.host_table + std::size_t{d.row()} * args.row_bytes;
+      break;
+  }
+  return {record, record + args.cache.value_bytes, fill};
+}
+
+// Eight FP8 values of a row.
+struct Fp8Part {
+  static constexpr std::uint32_t values = 8;
+  Bytes8 bytes;
+  std::uint32_t scale;
+
+  SLACKTIER_DEVICE Fp8Part load(const RecordAt& record, std::uint32_t part) {
+    return {load8(record.values + 8 * part), static_cast<std::uint32_t>(record.scales[part / 4])};
+  }
+  SLACKTIER_DEVICE void fill(const Fp8Part& self, const CacheArrays& cache, std::uint32_t slot, std::uint32_t part) {
+    *reinterpret_cast<Bytes8*>(cache.values + std::size_t{slot} * cache.value_bytes + 8 * part) = self.bytes;
+    if (part % 4 == 0) cache.scales[std::size_t{slot} * cache.scale_bytes + part / 4] = static_cast<std::byte>(self.scale);
+  }
+  SLACKTIER_DEVICE void deliver(const Fp8Part& self, std::uint16_t* out) {
+    const float factor = scale_factor(self.scale);
+    Bytes16 result;
+    for (int w = 0; w < 2; ++w) {
+      const std::uint32_t four = self.bytes.word[w];
+      result.word[2 * w] = dequantised_bf16(four & 0xFFu, factor) | dequantised_bf16(four >> 8 & 0xFFu, factor) << 16;
+      result.word[2 * w + 1] = dequantised_bf16(four >> 16 & 0xFFu, factor) | dequantised_bf16(four >> 24, factor) << 16;
+    }
+    *reinterpret_cast<Bytes16*>(out) = result;
+  }
+  SLACKTIER_DEVICE void zero(std::uint16_t* out) { *reinterpret_cast<Bytes16*>(out) = Bytes16{}; }
+};
+
+// Eight BF16 values of a row.
+struct Bf16Part {
+  static constexpr std::uint32_t values = 8;
+  Bytes16 bytes;
+
+  SLACKTIER_DEVICE Bf16Part load(const RecordAt& record, std::uint32_t part) { return {load16(record.values + 16 * part)}; }
+  SLACKTIER_DEVICE void fill(const Bf16Part& self, const CacheArrays& cache, std::uint32_t slot, std::uint32_t part) {
+    *reinterpret_cast<Bytes16*>(cache.values + std::size_t{slot} * cache.value_bytes + 16 * part) = self.bytes;
+  }
+  SLACKTIER_DEVICE void deliver(const Bf16Part& self, std::uint16_t* out) {
+    Bytes16 result;
+    for (int w = 0; w < 4; ++w)
+      result.word[w] = canonical_bf16(self.bytes.word[w] & 0xFFFFu) | canonical_bf16(self.bytes.word[w] >> 16) << 16;
+    *reinterpret_cast<Bytes16*>(out) = result;
+  }
+  SLACKTIER_DEVICE void zero(std::uint16_t* out) { *reinterpret_cast<Bytes16*>(out) = Bytes16{}; }
+};
+
+// One BF16 value, for rows whose length is no multiple of eight.
+struct Bf16Single {
+  static constexpr std::uint32_t values = 1;
+  std::uint16_t value;
+
+  SLACKTIER_DEVICE Bf16Single load(const RecordAt& record, std::uint32_t part) {
+    std::uint16_t value;
+    memcpy(&value, record.values + 2 * part, sizeof value);
+    return {value};
+  }
+  SLACKTIER_DEVICE void fill(const Bf16Single& self, const CacheArrays& cache, std::uint32_t slot, std::uint32_t part) {
+    memcpy(cache.values + std::size_t{slot} * cache.value_bytes + 2 * part, &self.value, sizeof self.value);
+  }
+  SLACKTIER_DEVICE void deliver(const Bf16Single& self, std::uint16_t* out) {
+    *out = static_cast<std::uint16_t>(canonical_bf16(self.value));
+  }
+  SLACKTIER_DEVICE void zero(std::uint16_t* out) { *out = 0; }
+};
+
+template <class Part>
+SLACKTIER_KERNEL gather_parts(GatherArgs args) {
+  constexpr std::uint32_t in_flight = 2;
+  SLACKTIER_SHARED std::uint64_t descriptors[gather_rows];
+  SLACKTIER_SHARED std::uint32_t out_rows[gather_rows];
+  const std::uint32_t first = kernel_block() * gather_rows;
+  const std::uint32_t rows = args.lookups - first < gather_rows ? args.lookups - first : gather_rows;
+  if (kernel_thread() < rows) {
+    descriptors[kernel_thread()] = args.descriptors[first + kernel_thread()].bits;
+    out_rows[kernel_thread()] = args.at ? args.at[first + kernel_thread()] : first + kernel_thread();
+  }
+  kernel_barrier();
+  const std::uint32_t parts = args.row_values / Part::values;
+  const std::uint32_t total = rows * parts;
+  for (std::uint32_t base = kernel_thread(); base < total; base += in_flight * kernel_threads()) {
+    Part loaded[in_flight] = {};
+    RecordAt record[in_flight];
+    for (std::uint32_t u = 0; u < in_flight; ++u) {
+      const std::uint32_t item = base + u * kernel_threads();
+      record[u] =
+          item < total ? record_at(args, Descriptor{descriptors[item / parts]}) : RecordAt{nullptr, nullptr, no_slot};
+      if (record[u].values) loaded[u] = Part::load(record[u], item % parts);
+    }
+    for (std::uint32_t u = 0; u < in_flight; ++u) {
+      const std::uint32_t item = base + u * kernel_threads();
+      if (item >= total) break;
+      const std::uint32_t part = item % parts;
+      std::uint16_t* out = args.out + std::size_t{out_rows[item / parts]} * args.row_values + part * Part::values;
+      if (!record[u].values) {
+        Part::zero(out);
+        continue;
+      }
+      Part::deliver(loaded[u], out);
+      if (record[u].fill != no_slot) Part::fill(loaded[u], args.cache, record[u].fill, part);
+    }
+  }
+}
+
+// One thread a byte.
+SLACKTIER_KERNEL store_bytes(StoreArgs args) {
+  const std::uint64_t total = std::uint64_t{args.count} * args.row_bytes;
+  const std::uint64_t step = std::uint64_t{kernel_blocks()} * kernel_threads();
+  for (std::uint64_t at = std::uint64_t{kernel_block()} * kernel_threads() + kernel_thread(); at < total; at += step) {
+    const std::size_t slot = args.slots[at / args.row_bytes];
+    const auto byte = static_cast<std::uint32_t>(at % args.row_bytes);
+    if (byte < args.cache.value_bytes)
+      args.cache.values[slot * args.cache.value_bytes + byte] = args.records[at];
+    else if (byte - args.cache.value_bytes < args.cache.scale_bytes)
+      args.cache.scales[slot * args.cache.scale_bytes + (byte - args.cache.value_bytes)] = args.records[at];
+  }
+}
+
+// How they are launched; `native_stream` is the backend's.
+[[maybe_unused]] static std::uint32_t blocks_of(std::uint64_t items, std::uint32_t per_block) {
+  return static_cast<std::uint32_t>((items + per_block - 1) / per_block);
+}
+
+[[maybe_unused]] static void launch_hash_ngram(void* native_stream, const void* raw) {
+  const HashArgs args = *static_cast<const HashArgs*>(raw);
+  const std::uint64_t total = std::uint64_t{args.layers} * args.tokens * args.rows_per_token;
+  if (total == 0) return;
+  SLACKTIER_LAUNCH(hash_ngram, blocks_of(total, kernel_block_threads), kernel_block_threads, native_stream, args);
+}
+
+[[maybe_unused]] static void launch_gather(void* native_stream, const void* raw) {
+  const GatherArgs args = *static_cast<const GatherArgs*>(raw);
+  if (args.lookups == 0) return;
+  const auto kernel = args.format == RecordFormat::fp8_e4m3_block32 ? gather_parts<Fp8Part>
+                      : args.row_values % Bf16Part::values == 0     ? gather_parts<Bf16Part>
+                                                                    : gather_parts<Bf16Single>;
+  SLACKTIER_LAUNCH(kernel, blocks_of(args.lookups, gather_rows), kernel_block_threads, native_stream, args);
+}
+
+[[maybe_unused]] static void launch_store(void* native_stream, const void* raw) {
+  const StoreArgs args = *static_cast<const StoreArgs*>(raw);
+  const std::uint64_t total = std::uint64_t{args.count} * args.row_bytes;
+  if (total == 0) return;
+  const std::uint32_t blocks = blocks_of(total, kernel_block_threads);
+  SLACKTIER_LAUNCH(store_bytes, blocks < 4096 ? blocks : 4096, kernel_block_threads, native_stream, args);
+}
+
+}  // namespace slacktier

@@ -20,7 +20,11 @@ template <class Function>
 Function driver_function(const char* name) {
   void* found = nullptr;
   cudaDriverEntryPointQueryResult result;
+#if CUDART_VERSION >= 12050
   const cudaError_t error = cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result);
+#else
+  const cudaError_t error = cudaGetDriverEntryPoint(name, &found, cudaEnableDefault, &result);
+#endif
   if (error != cudaSuccess || result != cudaDriverEntryPointSuccess) {
     rt::last_error();
     return nullptr;

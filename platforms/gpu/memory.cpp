@@ -52,7 +52,9 @@ class DeviceBuffer final : public Buffer {
     }
   }
   ~DeviceBuffer() override {
-    if (device_address() != nullptr) rt::Free(device_address());
+    if (device_address() == nullptr) return;
+    rt::SetDevice(device_->index);
+    rt::Free(device_address());
   }
 
  private:
@@ -100,6 +102,7 @@ class HostBuffer final : public Buffer {
   ~HostBuffer() override {
     if (bytes_ == 0) return;
     const auto begin = reinterpret_cast<std::uintptr_t>(host_);
+    rt::SetDevice(device_->index);
     let_pass(begin, begin + bytes_);
     unregister();
   }

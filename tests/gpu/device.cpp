@@ -99,11 +99,16 @@ TEST_CASE("buffers are zeroed and exact, on either side", "[device]") {
     CHECK(grown < large + (std::size_t{64} << 20));
     // The device reaches all of it, across the registrations.
     const auto stream = device->create_stream("main");
-    stream->fill(host->device(), 7, large);
+    auto* words = static_cast<std::int64_t*>(host->device());
+    const std::size_t n = large / 8;
+    const std::size_t boundary = (std::size_t{1} << 30) / 8;
+    for (const std::size_t at : {std::size_t{0}, boundary - 1, boundary, 2 * boundary - 1, 2 * boundary, n - 1})
+      stream->launch("add", Add{words + at, words + 1, static_cast<std::int64_t>(at + 5)});
     stream->synchronize();
-    CHECK(bytes[0] == 7);
-    CHECK(bytes[std::size_t{1} << 30] == 7);
-    CHECK(bytes[large - 1] == 7);
+    const auto* seen = static_cast<const std::int64_t*>(host->host());
+    for (const std::size_t at : {std::size_t{0}, boundary - 1, boundary, 2 * boundary - 1, 2 * boundary, n - 1})
+      CHECK(seen[at] == static_cast<std::int64_t>(at + 5));
+    CHECK(bytes[large / 3] == 0);
   }
   const auto memory = device->allocate_device(10'000);
   CHECK(memory->bytes() == 12'288);

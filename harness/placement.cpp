@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <set>
 
+#include "platforms/error.hpp"
 #include "reports/error.hpp"
 #include "tier/directory.hpp"
 #include "tier/source.hpp"
@@ -31,8 +32,43 @@ T number_field(const Json& object, const char* key, T fallback, std::uint64_t la
   return static_cast<T>(value.get<std::uint64_t>());
 }
 
+bool flag_field(const Json& object, const char* key, bool fallback, const std::string& where) {
+  if (!object.contains(key)) return fallback;
+  if (!object[key].is_boolean())
+    throw InputError(fmt::format("{}.{}: true or false is needed, found {}", where, key, object[key].dump()));
+  return object[key].get<bool>();
+}
+
+void read_wrappers(const Json& json, LayerPlacement& layer, const std::string& where) {
+  if (!json.contains("wrappers")) return;
+  const Json& list = json["wrappers"];
+  if (!list.is_array())
+    throw InputError(fmt::format("{}.wrappers: a list of texts is needed, found {}", where, list.dump()));
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const std::string at = fmt::format("{}.wrappers[{}]", where, i);
+    if (!list[i].is_string()) throw InputError(fmt::format("{}: a text is needed, found {}", at, list[i].dump()));
+    layer.wrappers.push_back(list[i].get<std::string>());
+    try {
+      check_wrapper(layer.wrappers.back());
+    } catch (const UsageError& error) {
+      throw InputError(fmt::format("{}: {}", at, error.what()));
+    }
+  }
+}
+
+void read_page_cache(const Json& json, LayerPlacement& layer, const std::string& where) {
+  if (!json.contains("page_cache")) return;
+  const std::string at = where + ".page_cache";
+  refuse_unknown_keys(json["page_cache"], {"drop", "hints"}, at);
+  if (!uses_page_cache(layer.source))
+    throw InputError(
+        fmt::format("{}: source {} does not read through the page cache; buffered and mmap do", at, layer.source));
+  layer.drop_cache = flag_field(json["page_cache"], "drop", false, at);
+  layer.hints = flag_field(json["page_cache"], "hints", true, at);
+}
+
 LayerPlacement layer_from_json(const Json& json, const std::string& where) {
-  refuse_unknown_keys(json, {"source", "disks", "threads", "cache_rows_per_rank"}, where);
+  refuse_unknown_keys(json, {"source", "wrappers", "read", "page_cache", "disks", "threads", "cache_rows_per_rank"}, where);
   LayerPlacement layer;
   layer.source = json.value("source", std::string("dram"));
   auto known = source_names();
@@ -45,6 +81,16 @@ LayerPlacement layer_from_json(const Json& json, const std::string& where) {
   layer.cache_rows_per_rank = number_field<std::uint64_t>(json, "cache_rows_per_rank", 0, UINT64_MAX, where);
   if (layer.source != "dram" && (layer.disks == 0 || layer.threads == 0))
     throw InputError(fmt::format("{}: source {} needs at least one disk and one thread", where, layer.source));
+  read_wrappers(json, layer, where);
+  read_page_cache(json, layer, where);
+  if (json.contains("read")) {
+    const Json& read = json["read"];
+    if (read != "prefetch" && read != "on-demand")
+      throw InputError(fmt::format("{}.read: {}; use prefetch or on-demand", where, read.dump()));
+    layer.on_demand = read == "on-demand";
+  }
+  if (layer.source == "dram" && (!layer.wrappers.empty() || layer.on_demand))
+    throw InputError(fmt::format("{}: wrappers and read belong to page sources; dram reads no pages", where));
   return layer;
 }
 
@@ -102,6 +148,9 @@ Json to_json(const Placement& placement) {
     Json& out = json["layers"][std::to_string(k)];
     out["source"] = layer.source;
     if (layer.source == "dram") continue;
+    if (!layer.wrappers.empty()) out["wrappers"] = layer.wrappers;
+    if (layer.on_demand) out["read"] = "on-demand";
+    if (uses_page_cache(layer.source)) out["page_cache"] = {{"drop", layer.drop_cache}, {"hints", layer.hints}};
     out["disks"] = layer.disks;
     out["threads"] = layer.threads;
     out["cache_rows_per_rank"] = layer.cache_rows_per_rank;

@@ -13,6 +13,9 @@ namespace slacktier {
 
 struct LayerPlacement {
   std::string source = "dram";            // "dram" or a page source
+  std::vector<std::string> wrappers;      // around a page source, outermost first: "shared:tenants=2" (tier/source.hpp)
+  bool on_demand = false;                 // read "on-demand": only when the main stream has come to the layer
+  bool drop_cache = false, hints = true;  // page_cache.drop, page_cache.hints: of sources that read through it
   std::uint32_t disks = 1;                // disks of the image that page sources read from
   int threads = 1;                        // I/O threads per disk
   std::uint64_t cache_rows_per_rank = 0;  // GPU cache of this layer

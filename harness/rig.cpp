@@ -50,6 +50,10 @@ Rig::Rig(Device& device, const TableSpec& spec, const Campaign& campaign, const 
     const LayerPlacement& wanted = placement.layers.at(spec.layers[l].layer);
     LayerSetup setup;
     setup.source = wanted.source;
+    setup.wrappers = wanted.wrappers;
+    setup.read = wanted.on_demand ? ReadMode::on_demand : ReadMode::prefetch;
+    setup.drop_cache = wanted.drop_cache;
+    setup.hints = wanted.hints;
     setup.threads = wanted.threads;
     setup.cache_rows = wanted.cache_rows_per_rank;
     setup.policy = placement.cache_policy;

@@ -4,6 +4,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -48,6 +50,29 @@ std::vector<std::string_view> words_of(std::string_view line) {
   return words;
 }
 
+// Both lists, what is in both once.
+std::string joined_options(const std::string& first, std::string_view second) {
+  std::string all = first;
+  while (!second.empty()) {
+    const std::string_view option = second.substr(0, second.find(','));
+    second.remove_prefix(std::min(second.size(), option.size() + 1));
+    if (!option.empty() && fmt::format(",{},", all).find(fmt::format(",{},", option)) == std::string::npos)
+      all += fmt::format(",{}", option);
+  }
+  return all;
+}
+
+// The block device below a file: the file system's own, or the one it was mounted from where it numbers its files itself
+// (btrfs).
+std::optional<dev_t> device_below(const struct stat& status, const Mount& mount) {
+  if (S_ISBLK(status.st_mode)) return status.st_rdev;
+  if (major(status.st_dev) != 0) return status.st_dev;
+  struct stat source {};
+  if (mount.source.rfind("/dev/", 0) == 0 && ::stat(mount.source.c_str(), &source) == 0 && S_ISBLK(source.st_mode))
+    return source.st_rdev;
+  return std::nullopt;
+}
+
 bool lies_in(std::string_view path, std::string_view directory) {
   if (directory == "/") return true;
   return path.substr(0, directory.size()) == directory && (path.size() == directory.size() || path[directory.size()] == '/');
@@ -85,19 +110,14 @@ class File {
 
 std::string refusal(const char* what) { return fmt::format("{}: {}", what, std::generic_category().message(errno)); }
 
-// Whether the page cache holds any of the file's first `bytes`; nothing when the system does not tell.
-std::optional<bool> cached(const File& file, std::size_t bytes) {
-  void* view = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, file.get(), 0);
-  if (view == MAP_FAILED) return std::nullopt;
-  std::vector<unsigned char> pages((bytes + 4095) / 4096);
-  const bool told = ::mincore(view, bytes, pages.data()) == 0;
-  ::munmap(view, bytes);
-  if (!told) return std::nullopt;
-  for (const unsigned char page : pages) {
-    if (page & 1) return true;
-  }
-  return false;
-}
+// cachestat(2), Linux 6.5: a number of pages without a mapping. Not in older C libraries' headers.
+struct CacheRange {
+  std::uint64_t offset = 0, bytes = 0;
+};
+struct CacheCounts {
+  std::uint64_t cached = 0, dirty = 0, writeback = 0, evicted = 0, recently_evicted = 0;
+};
+constexpr long cachestat_number = 451;  // on every architecture
 
 // One attempt with blocks of `bytes`; `again` when a larger block may do.
 struct Attempt {
@@ -144,7 +164,7 @@ Attempt attempt_directory(const std::string& directory, std::uint32_t bytes, cha
     if (buffer[i] != static_cast<char>(i * 131 + 7))
       return {{false, 0, "a direct read returned other bytes than were written"}, false};
   }
-  if (cached(file, bytes).value_or(false)) {
+  if (cached_bytes(file.get(), bytes).value_or(0) > 0) {
     return {{false, 0, "O_DIRECT is accepted but ignored: the page cache holds what was read"}, false};
   }
   return {{true, bytes, {}}, false};
@@ -161,7 +181,8 @@ std::optional<Mount> find_mount(std::string_view mountinfo, std::string_view abs
     std::size_t dash = 6;
     while (dash < words.size() && words[dash] != "-") ++dash;
     if (dash + 2 >= words.size()) continue;
-    Mount mount{unescaped(words[4]), std::string(words[dash + 1]), unescaped(words[dash + 2])};
+    Mount mount{unescaped(words[4]), std::string(words[dash + 1]), unescaped(words[dash + 2]), std::string(words[5])};
+    if (dash + 3 < words.size()) mount.options = joined_options(mount.options, words[dash + 3]);
     // Of mounts on the same point the last one is on top.
     if (lies_in(absolute_path, mount.point) && (!best || mount.point.size() >= best->point.size())) best = std::move(mount);
   }
@@ -175,6 +196,7 @@ PathFacts read_path_facts(const std::string& path) {
   if (::stat(facts.path.c_str(), &status) != 0) throw_errno("stat " + facts.path);
   facts.block_device = S_ISBLK(status.st_mode);
   facts.mount = find_mount(read_text("/proc/self/mountinfo").value_or(""), facts.path).value_or(Mount{});
+  facts.device = device_below(status, facts.mount);
   if (!facts.block_device) {
     struct statvfs space {};
     if (::statvfs(facts.path.c_str(), &space) != 0) throw_errno("statvfs " + facts.path);
@@ -211,6 +233,28 @@ DirectIo probe_direct_io(const std::string& path) {
         fmt::format(" ({}{} on {})", facts.block_device ? "block device, node in " : "", facts.mount.type, where);
   }
   return attempt.result;
+}
+
+std::optional<std::uint64_t> cached_bytes(int descriptor, std::uint64_t bytes) {
+  const std::uint64_t page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const CacheRange range{0, bytes};
+  CacheCounts counts;
+  if (::syscall(cachestat_number, descriptor, &range, &counts, 0) == 0) return std::min(counts.cached * page, bytes);
+  // Older kernels: window by window through a mapping, which touches no page.
+  constexpr std::uint64_t window = std::uint64_t{1} << 30;
+  std::vector<unsigned char> present;
+  std::uint64_t cached = 0;
+  for (std::uint64_t at = 0; at < bytes; at += window) {
+    const std::size_t length = static_cast<std::size_t>(std::min(window, bytes - at));
+    void* view = ::mmap(nullptr, length, PROT_READ, MAP_SHARED, descriptor, static_cast<off_t>(at));
+    if (view == MAP_FAILED) return std::nullopt;
+    present.assign((length + page - 1) / page, 0);
+    const bool told = ::mincore(view, length, present.data()) == 0;
+    ::munmap(view, length);
+    if (!told) return std::nullopt;
+    for (const unsigned char one : present) cached += (one & 1) != 0 ? page : 0;
+  }
+  return std::min(cached, bytes);
 }
 
 }  // namespace slacktier

@@ -1,10 +1,15 @@
 #include "platforms/host.hpp"
 
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstdint>
+#include <system_error>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -63,13 +68,16 @@ std::optional<std::uint64_t> tightest(const std::string& mount, std::string grou
   }
 }
 
-std::optional<std::uint64_t> cgroup_memory_limit(const std::string& root) {
-  const std::string groups = read_text(root + "/proc/self/cgroup").value_or("");
-  std::optional<std::uint64_t> limit;
-  const auto consider = [&](std::optional<std::uint64_t> value) {
-    if (value) limit = std::min(limit.value_or(*value), *value);
-  };
-  std::string_view rest = groups;
+// This process's groups: path below the mount point, and whether it is the unified hierarchy's or v1's for memory.
+struct Group {
+  std::string path;
+  bool unified = false;
+};
+
+std::vector<Group> memory_groups(const std::string& root) {
+  const std::string text = read_text(root + "/proc/self/cgroup").value_or("");
+  std::vector<Group> groups;
+  std::string_view rest = text;
   while (!rest.empty()) {  // hierarchy:controllers:path
     const std::string_view line = rest.substr(0, rest.find('\n'));
     rest.remove_prefix(std::min(rest.size(), line.size() + 1));
@@ -80,11 +88,26 @@ std::optional<std::uint64_t> cgroup_memory_limit(const std::string& root) {
     std::string group(line.substr(second + 1));
     if (group.empty() || group.front() != '/') continue;
     if (group == "/") group.clear();
-    if (controllers == ",,") consider(tightest(root + "/sys/fs/cgroup", group, "memory.max"));
-    if (controllers.find(",memory,") != std::string::npos) {
-      consider(tightest(root + "/sys/fs/cgroup/memory", group, "memory.limit_in_bytes"));
-    }
+    if (controllers == ",,") groups.push_back({group, true});
+    if (controllers.find(",memory,") != std::string::npos) groups.push_back({group, false});
   }
+  return groups;
+}
+
+std::optional<std::uint64_t> cgroup_memory_limit(const std::string& root) {
+  std::optional<std::uint64_t> limit;
+  for (const Group& group : memory_groups(root)) {
+    const auto value = group.unified ? tightest(root + "/sys/fs/cgroup", group.path, "memory.max")
+                                     : tightest(root + "/sys/fs/cgroup/memory", group.path, "memory.limit_in_bytes");
+    if (value) limit = std::min(limit.value_or(*value), *value);
+  }
+  return limit;
+}
+
+std::optional<std::uint64_t> cgroup_memory_high(const std::string& root) {
+  std::optional<std::uint64_t> limit;
+  for (const Group& group : memory_groups(root))
+    if (group.unified) limit = tightest(root + "/sys/fs/cgroup", group.path, "memory.high");
   return limit;
 }
 
@@ -131,6 +154,7 @@ HostFacts read_host_facts(const std::string& root) {
   facts.memory_available = kibibytes(meminfo, "MemAvailable");
   facts.huge_pages = chosen(read_line(root + "/sys/kernel/mm/transparent_hugepage/enabled").value_or(""));
   facts.cgroup_memory_limit = cgroup_memory_limit(root);
+  facts.cgroup_memory_high = cgroup_memory_high(root);
   const MemlockLimit limit = memlock_limit(read_text(root + "/proc/self/limits").value_or(""));
   facts.memlock_soft = limit.soft;
   facts.memlock_hard = limit.hard;
@@ -170,6 +194,27 @@ void require_memlock(std::uint64_t bytes, const std::string& purpose, const std:
       "service with LimitMEMLOCK=infinity",
       purpose, bytes_text(bytes), held == 0 ? std::string() : fmt::format(" beside {} locked already", bytes_text(held)),
       limit_text(limit.soft), limit_text(limit.hard), (bytes + held + 1023) / 1024));
+}
+
+void limit_own_memory(std::uint64_t bytes, const std::string& command, const std::string& root) {
+  std::string refusal = "this process is in no control group of the unified hierarchy";
+  for (const Group& group : memory_groups(root)) {
+    if (!group.unified) continue;
+    const std::string file = root + "/sys/fs/cgroup" + group.path + "/memory.high";
+    const int descriptor = ::open(file.c_str(), O_WRONLY | O_CLOEXEC);
+    const std::string text = std::to_string(bytes);
+    const bool written =
+        descriptor >= 0 && ::write(descriptor, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+    const int error = errno;
+    if (descriptor >= 0) ::close(descriptor);
+    if (written) return;
+    refusal = fmt::format("{}: {}", file, std::generic_category().message(error));
+  }
+  throw EnvironmentError(
+      fmt::format("the memory limit of {} cannot be set here ({}); start it in a group that has it: systemd-run --scope -p "
+                  "MemoryHigh={} "
+                  "{} ..., without the option",
+                  bytes_text(bytes), refusal, bytes, command));
 }
 
 }  // namespace slacktier

@@ -20,6 +20,7 @@ struct HostFacts {
   std::uint64_t memory_available = 0;
   std::string huge_pages;                            // transparent huge pages: "always", "madvise", "never"
   std::optional<std::uint64_t> cgroup_memory_limit;  // the tightest of this process's groups; nothing: no limit
+  std::optional<std::uint64_t> cgroup_memory_high;   // above this its memory is reclaimed, page cache first; nothing: never
   std::optional<std::uint64_t> memlock_soft;         // RLIMIT_MEMLOCK; nothing: unlimited
   std::optional<std::uint64_t> memlock_hard;
   bool memlock_exempt = false;           // the process has CAP_IPC_LOCK: the limit does not bind it
@@ -45,5 +46,11 @@ std::optional<std::uint64_t> raise_memlock_limit();
 // Throws EnvironmentError, with the limit and the commands that raise it, when locking `bytes` more for `purpose` (such as
 // "registering 512 page buffers with io_uring") would pass RLIMIT_MEMLOCK.
 void require_memlock(std::uint64_t bytes, const std::string& purpose, const std::string& root = "");
+
+// Caps the memory of this process's control group, page cache included, at `bytes`: above it the kernel reclaims
+// (memory.high), so that the page cache cannot hold what does not fit, and nothing is killed. For `command` (such as
+// "slacktier-harness run"), which the message names. Throws EnvironmentError, with the systemd-run command that does it,
+// where this process may not.
+void limit_own_memory(std::uint64_t bytes, const std::string& command, const std::string& root = "");
 
 }  // namespace slacktier

@@ -58,6 +58,8 @@ const char* to_string(PageFault fault) {
       return "zero (never written)";
     case PageFault::io:
       return "unreadable";
+    case PageFault::cut:
+      return "cut short (the file ends inside it)";
   }
   return "unknown";
 }

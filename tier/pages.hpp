@@ -42,7 +42,7 @@ std::uint64_t page_stamp(std::uint64_t image, std::uint64_t page, std::uint64_t 
 // Writes the trailer, checksum included, of a page whose records are in place.
 void seal_page(std::span<std::byte> page, std::uint64_t number, std::uint64_t image, std::uint64_t nonce);
 
-enum class PageFault : std::uint8_t { none, foreign, misplaced, stale, torn, zero, io };
+enum class PageFault : std::uint8_t { none, foreign, misplaced, stale, torn, zero, io, cut };
 const char* to_string(PageFault fault);
 
 // What is checked inside timed regions: number, image and stamp. `zero` when the trailer is all zeros.

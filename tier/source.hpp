@@ -41,6 +41,15 @@ struct ReadBatch {
 // says in describe() when it does not; required throws instead.
 enum class Registration { automatic, required, off };
 
+// Sees each page when its bytes lie in the pool buffer and before they are checked, on a thread of the source, and may
+// change them: what it damages, the source's own check must find.
+class ArrivalTap {
+ public:
+  virtual ~ArrivalTap() = default;
+  // `read` indexes batch.reads; `result` is the bytes that came, or -errno.
+  virtual void arrived(const ReadBatch& batch, std::size_t read, std::byte* page, int& result) = 0;
+};
+
 struct SourceOptions {
   int threads = 1;               // I/O threads per disk
   bool verify_checksum = false;  // whole checksum of every page (checked mode), not only the stamp
@@ -49,6 +58,10 @@ struct SourceOptions {
   std::uint32_t queue_depth = 128;
   Registration registration = Registration::automatic;
   std::vector<int> cpus;  // pins of the I/O threads, in turn; empty: free
+  // Of sources that read through the page cache.
+  bool drop_cache = false;  // what the cache holds of the image is dropped when the source is opened
+  bool hints = true;        // all pages of a batch are announced (WILLNEED) before the first is waited for
+  ArrivalTap* tap = nullptr;
 };
 
 class PageSource {
@@ -59,13 +72,27 @@ class PageSource {
   virtual std::string describe() const = 0;
   // Host bytes registered with the system by this source beside the pool.
   virtual std::size_t registered_bytes() const { return 0; }
+  // What it has done or holds by now that its description cannot say: "page cache holds 12.5% of the image". May be empty.
+  virtual std::string activity() const { return {}; }
 };
 
 // How a source is made: `header` describes the image and names its disks, `pool` receives its pages.
 // Throws UsageError (unknown name, listing those there are), EnvironmentError (io_uring refused: by which policy; memlock
 // too small: needed, limit and command), std::system_error (a disk that cannot be opened).
+//
+// `wrappers` go around it, outermost first, each as text: "delayed:latency_us=15,gb_per_s=12.5". They see what they wrap as
+// a source and change its times, its load or its pages:
+//   delayed  latency_us, gb_per_s            pages arrive no earlier than over a first-in, first-out link
+//   faulty   class, nth | probability, seed, late_ms   damaged, missing or late pages; class: see fault_classes(), several
+//   with + shared   tenants, seed                   tenants - 1 others read as many other pages of the same disk and segment
 std::unique_ptr<PageSource> make_source(const std::string& name, const ImageHeader& header, const PagePool& pool,
-                                        const SourceOptions& options);
+                                        const SourceOptions& options, std::span<const std::string> wrappers = {});
 std::vector<std::string> source_names();
+std::vector<std::string> wrapper_names();
+std::vector<std::string> fault_classes();
+// Throws UsageError naming wrapper, setting and what it may be.
+void check_wrapper(const std::string& text);
+// Whether a source reads through the page cache, so that drop_cache means something there.
+bool uses_page_cache(const std::string& source);
 
 }  // namespace slacktier

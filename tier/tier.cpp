@@ -70,6 +70,7 @@ void Tier::enqueue_layer(Stream& main, std::size_t layer_index) {
   if (waits_for_post_) main.wait(*posted_);
   waits_for_post_ = false;
   main.timestamp(layer.gate_before);
+  if (layer.setup.read == ReadMode::on_demand) main.host_function(&Tier::ask, &layer);
   main.await(*layer.signal);
   main.timestamp(layer.gate_after);
   GatherArgs args = gather_args(layer);
@@ -87,7 +88,9 @@ void Tier::begin_step(std::span<const std::uint32_t> context, std::span<const st
   std::memcpy(active_, active.data(), active.size_bytes());
   ++epoch_;
   for (auto& layer : layers_) {
-    layer->signal->arm(epoch_);
+    if (!layer->signal->arm(epoch_))
+      throw DeviceError(fmt::format("layer {}: its gate is still open from the step before: that step's reset has not run",
+                                    spec_.layers[layer->index].layer));
     layer->status = StepStatus::ok;
     layer->fault.clear();
     layer->submitted = layer->arrived = 0;
@@ -110,6 +113,7 @@ void Tier::run_worker() {
       planned_epoch_ = posted;
       plan_step();
     }
+    start_asked();
     give_up_late(monotonic_clock().now());
     if (settle_arrived() && settled_epoch_.load(std::memory_order_relaxed) != planned_epoch_) {
       settled_epoch_.store(planned_epoch_, std::memory_order_release);
@@ -129,13 +133,18 @@ void Tier::plan_step() {
       layer->core->on_indices(planned_epoch_, {rows + layer->index * lookups, lookups}, {active_, options_.max_tokens});
     }
     layer->resolve_end = monotonic_clock().now();
+    if (layer->setup.read == ReadMode::on_demand && layer->core->in_flight()) {
+      layer->phase.store(Layer::Phase::planned, std::memory_order_release);
+      continue;
+    }
     layer->phase.store(Layer::Phase::reading, std::memory_order_release);
     layer->deadline = layer->resolve_end + options_.watchdog;
     // Layer 1's pages are on their way before layer 14 is planned.
     if (options_.first_layer_first) start_reads(*layer);
   }
   if (!options_.first_layer_first)
-    for (auto& layer : layers_) start_reads(*layer);
+    for (auto& layer : layers_)
+      if (layer->phase.load(std::memory_order_relaxed) == Layer::Phase::reading) start_reads(*layer);
 }
 
 void Tier::start_reads(Layer& layer) {
@@ -355,7 +364,13 @@ HostMemoryCount Tier::host_memory() const {
 
 std::string Tier::describe_source(std::size_t layer_index) const {
   const Layer& layer = *layers_[layer_index];
-  return layer.source ? layer.source->pages->describe() : "host table";
+  if (!layer.source) return "host table";
+  return layer.source->pages->describe() + (layer.setup.read == ReadMode::on_demand ? ", on demand" : "");
+}
+
+std::string Tier::source_activity(std::size_t layer_index) const {
+  const Layer& layer = *layers_[layer_index];
+  return layer.source ? layer.source->pages->activity() : std::string();
 }
 
 }  // namespace slacktier

@@ -40,10 +40,18 @@ class HostTable {
   std::unique_ptr<Buffer> memory_;
 };
 
+// When a layer's missing pages are read: as soon as they are known, or (a baseline) only when the main stream has come to
+// the layer.
+enum class ReadMode { prefetch, on_demand };
+
 struct LayerSetup {
-  std::string source = "dram";     // "dram", or a page source
-  std::vector<std::string> disks;  // of the image, for page sources
-  int threads = 1;                 // I/O threads per disk
+  std::string source = "dram";        // "dram", or a page source
+  std::vector<std::string> wrappers;  // around the source, outermost first (tier/source.hpp)
+  std::vector<std::string> disks;     // of the image, for page sources
+  ReadMode read = ReadMode::prefetch;
+  bool drop_cache = false;  // page cache of the image, when the tier is made
+  bool hints = true;        // announce a batch's pages to the page cache
+  int threads = 1;          // I/O threads per disk
   Registration registration = Registration::automatic;
   std::uint64_t cache_rows = 0;  // GPU cache of this layer and rank
   std::string policy = "clock";
@@ -63,6 +71,8 @@ struct TierOptions {
   bool row_dedup = true, page_dedup = true;
   bool verify_checksum = false;
   Nanos watchdog = 5'000'000'000;  // a layer whose pages are not in by then is given up
+  // Gets each page source that the tier opens; what it returns is used in its place. Empty: nothing.
+  std::function<std::unique_ptr<PageSource>(std::unique_ptr<PageSource>)> decorate;
 };
 
 struct LayerReport {
@@ -122,6 +132,7 @@ class Tier {
   void enqueue_end(Stream& main);
 
   // context: [max_tokens][max_ngram] hash ids, active: [max_tokens]. Both are copied. The previous step must be finished.
+  // Throws DeviceError when a gate of the previous step is still open: its reset has not run.
   void begin_step(std::span<const std::uint32_t> context, std::span<const std::uint8_t> active);
   // Blocks until the worker has settled the step, whose replay must have been synchronised. The report stays valid until the
   // next call.
@@ -145,6 +156,7 @@ class Tier {
   const LayerCore& core(std::size_t layer_index) const;
   HostMemoryCount host_memory() const;
   std::string describe_source(std::size_t layer_index) const;
+  std::string source_activity(std::size_t layer_index) const;  // PageSource::activity; empty for dram
 
  private:
   struct Batch;
@@ -160,10 +172,12 @@ class Tier {
   void run_worker();
   void plan_step();
   void start_reads(Layer& layer);
+  void start_asked();
   void pages_done(Layer& layer, Batch& batch);
   bool settle_arrived();
   void give_up_late(Nanos now);
   static void post(void* self);
+  static void ask(void* layer);
   GatherArgs gather_args(const Layer& layer) const;
   std::string describe_fault(const Layer& layer, const Batch& batch) const;
 

@@ -31,8 +31,9 @@ struct Tier::Batch {
 };
 
 struct Tier::Layer {
-  enum class Phase : std::uint32_t { settled, reading, arrived };
+  enum class Phase : std::uint32_t { settled, planned, reading, arrived };
 
+  Tier* tier = nullptr;
   std::size_t index = 0;
   LayerSetup setup;
   Shard shard;
@@ -50,6 +51,7 @@ struct Tier::Layer {
   // Guards the core's transitions between the worker (plan, give up, settle) and a source's thread (pages in).
   std::mutex transitions;
   std::atomic<Phase> phase{Phase::settled};
+  std::atomic<std::uint64_t> asked_epoch{0};  // on demand: the main stream has come to the layer in this step
   Nanos deadline = 0, resolve_begin = 0, resolve_end = 0, submitted = 0, arrived = 0;
   StepStatus status = StepStatus::ok;
   std::string fault;

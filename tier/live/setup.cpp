@@ -84,6 +84,7 @@ void Tier::prepare_hash() {
 std::unique_ptr<Tier::Layer> Tier::make_layer(std::size_t l, std::uint32_t first_buffer, std::uint32_t buffers) {
   const auto max_lookups = static_cast<std::uint32_t>(options_.max_tokens * spec_.rows_per_token());
   auto layer = std::make_unique<Layer>();
+  layer->tier = this;
   layer->index = l;
   layer->setup = options_.layers[l];
   layer->shard = make_shard(spec_, l, options_.shard_map, options_.ranks, options_.rank);
@@ -146,8 +147,10 @@ std::unique_ptr<Tier::Layer> Tier::make_layer(std::size_t l, std::uint32_t first
 
 Tier::OpenSource& Tier::open_source(const LayerSetup& setup) {
   const auto same = [&](const auto& open) {
-    return open->setup.source == setup.source && open->setup.disks == setup.disks && open->setup.threads == setup.threads &&
-           open->setup.registration == setup.registration;
+    const LayerSetup& other = open->setup;
+    return other.source == setup.source && other.wrappers == setup.wrappers && other.disks == setup.disks &&
+           other.threads == setup.threads && other.registration == setup.registration &&
+           other.drop_cache == setup.drop_cache && other.hints == setup.hints;
   };
   const auto found = std::find_if(sources_.begin(), sources_.end(), same);
   if (found != sources_.end()) return **found;
@@ -159,7 +162,10 @@ Tier::OpenSource& Tier::open_source(const LayerSetup& setup) {
   source.threads = setup.threads;
   source.registration = setup.registration;
   source.verify_checksum = options_.verify_checksum;
-  open->pages = make_source(setup.source, open->image, *pool_, source);
+  source.drop_cache = setup.drop_cache;
+  source.hints = setup.hints;
+  open->pages = make_source(setup.source, open->image, *pool_, source, setup.wrappers);
+  if (options_.decorate) open->pages = options_.decorate(std::move(open->pages));
   sources_.push_back(std::move(open));
   return *sources_.back();
 }

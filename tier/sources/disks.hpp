@@ -14,9 +14,12 @@ namespace slacktier {
 
 class OpenDisks {
  public:
-  // Opens the disks of the image, in the image's order, read-only with O_DIRECT and proves one direct read. Throws
-  // std::system_error (cannot be opened or read) or EnvironmentError (no direct I/O there).
-  explicit OpenDisks(const ImageHeader& header);
+  enum class Access { direct, page_cache };
+
+  // Opens the disks of the image, in the image's order, read-only. `direct`: with O_DIRECT, which one read proves;
+  // `page_cache`: without readahead. Throws std::system_error (cannot be opened or read) or EnvironmentError (no direct I/O
+  // there).
+  explicit OpenDisks(const ImageHeader& header, Access access = Access::direct);
   ~OpenDisks();
   OpenDisks(const OpenDisks&) = delete;
   OpenDisks& operator=(const OpenDisks&) = delete;
@@ -30,6 +33,13 @@ class OpenDisks {
   }
   std::uint32_t page_bytes() const { return page_bytes_; }
 
+  // Reads one page, blocking: the bytes that came, or -errno.
+  int read(std::uint32_t disk, const ImageSegment& segment, std::uint64_t page, std::byte* to) const;
+
+  // Of disks opened with Access::page_cache.
+  void drop_cache() const;
+  std::string cache_state() const;  // "page cache holds 12.5% of the image"
+
   // What is wrong with a page that arrived, by stamp or by whole checksum.
   PageFault check(const ImageSegment& segment, std::uint64_t page, const std::byte* bytes, bool checksum) const {
     const std::span<const std::byte> view(bytes, page_bytes_);
@@ -37,10 +47,13 @@ class OpenDisks {
   }
 
  private:
+  void close();
+
   std::vector<int> descriptors_;
   std::vector<std::string> names_;
   std::uint32_t page_bytes_;
   std::uint64_t nonce_;
+  std::uint64_t image_bytes_;  // on each disk
 };
 
 // One thread's part of a batch: of the pages on its disk, those with ordinal mod parts == part.
@@ -67,6 +80,24 @@ inline void finish_share(ReadBatch& batch, Nanos now) {
   }
 }
 
+inline void note_submission(ReadBatch& batch) {
+  if (Nanos none = 0; batch.submitted.load(std::memory_order_relaxed) == 0)
+    batch.submitted.compare_exchange_strong(none, monotonic_clock().now());
+}
+
+// Ends one read: `result` is the bytes that came, or -errno. The tap sees the page first, then it is checked.
+inline void end_read(ReadBatch& batch, std::uint32_t i, int result, std::byte* page, const OpenDisks& disks,
+                     const SourceOptions& options) {
+  if (options.tap) options.tap->arrived(batch, i, page, result);
+  batch.errors[i] = result < 0 ? -result : 0;
+  if (result < 0)
+    batch.faults[i] = PageFault::io;
+  else if (result != static_cast<int>(disks.page_bytes()))
+    batch.faults[i] = PageFault::cut;  // no retry can complete it: the file ends there
+  else
+    batch.faults[i] = disks.check(*batch.segment, batch.reads[i].page, page, options.verify_checksum);
+}
+
 // Deals a batch to threads: at most `threads` a disk, never more than the disk has pages in the batch. give(disk, thread,
 // share) queues the share and wakes its thread.
 void deal_batch(ReadBatch& batch, const OpenDisks& disks, std::uint32_t threads,
@@ -83,6 +114,10 @@ class ShareQueue {
       ring_.resize(2 * ring_.size());
     }
     ring_[(first_ + count_++) % ring_.size()] = share;
+  }
+  bool empty() {
+    const std::lock_guard lock(mutex_);
+    return count_ == 0;
   }
   bool pop(Share& share) {
     const std::lock_guard lock(mutex_);
@@ -101,5 +136,8 @@ class ShareQueue {
 
 std::unique_ptr<PageSource> make_uring_source(const ImageHeader& header, const PagePool& pool, const SourceOptions& options);
 std::unique_ptr<PageSource> make_pread_source(const ImageHeader& header, const PagePool& pool, const SourceOptions& options);
+std::unique_ptr<PageSource> make_buffered_source(const ImageHeader& header, const PagePool& pool,
+                                                 const SourceOptions& options);
+std::unique_ptr<PageSource> make_mmap_source(const ImageHeader& header, const PagePool& pool, const SourceOptions& options);
 
 }  // namespace slacktier

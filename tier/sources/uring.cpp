@@ -177,7 +177,9 @@ class UringSource final : public PageSource {
       return;
     }
     arm_wake(reader);
-    while (!stop_.load(std::memory_order_acquire) || reader.in_flight > 0 || !reader.order.empty()) {
+    // What was submitted before the end is read before the end.
+    while (!stop_.load(std::memory_order_acquire) || reader.in_flight > 0 || !reader.order.empty() ||
+           !reader.queue.empty()) {
       take_shares(reader);
       const std::uint32_t prepared = prepare(reader);
       retire_done(reader);
@@ -215,8 +217,7 @@ class UringSource final : public PageSource {
       while (prepared < submit_chunk && reader.in_flight < options_.queue_depth) {
         const std::uint32_t i = share.next(disks_);
         if (i == UINT32_MAX) break;
-        if (Nanos none = 0; batch.submitted.load(std::memory_order_relaxed) == 0)
-          batch.submitted.compare_exchange_strong(none, monotonic_clock().now());
+        note_submission(batch);
         io_uring_sqe* sqe = io_uring_get_sqe(&reader.ring);
         const PageRead read = batch.reads[i];
         std::byte* page = pool_.page(read.buffer);
@@ -253,12 +254,7 @@ class UringSource final : public PageSource {
   void arrived(Reader& reader, std::uint32_t index, std::uint32_t i, int result) {
     Share& share = reader.active[index];
     ReadBatch& batch = *share.batch;
-    const bool whole = result == static_cast<int>(disks_.page_bytes());
-    // A short direct read means that the file ends inside the page: no retry can complete it.
-    batch.errors[i] = whole ? 0 : result < 0 ? -result : EIO;
-    batch.faults[i] = whole ? disks_.check(*batch.segment, batch.reads[i].page, pool_.page(batch.reads[i].buffer),
-                                           options_.verify_checksum)
-                            : PageFault::io;
+    end_read(batch, i, result, pool_.page(batch.reads[i].buffer), disks_, options_);
     --reader.in_flight;
     --share.outstanding;
   }

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <random>
 
 #include "platforms/error.hpp"
 #include "tests/allocations.hpp"
@@ -34,6 +33,7 @@ TEST_CASE("every placement serves every row bit for bit", "[live]") {
       {on("uring", one, 500, 2), on("uring", one, 50, 3)},
       {on("uring", four, 300, 2), on("pread", four, 7)},
       {on("pread", one, 100'000), on("pread", one, 1, 2)},
+      {on("buffered", one, 300, 2), on("mmap", four, 40)},
   };
   for (const bool layer_first : {true, false})
     for (const bool dedup : {true, false})
@@ -137,7 +137,7 @@ TEST_CASE("bad pages open their gates with an error, as zeros, named; the next h
   const auto image = stage_small(folder, spec, 1);
   const std::string saved = folder.file("saved");
   std::filesystem::copy_file(image[0], saved);
-  for (const std::string& source : {std::string("uring"), std::string("pread")})
+  for (const std::string source : {"uring", "pread", "buffered", "mmap"})
     for (const std::string& fault : {std::string("zero"), std::string("cut"), std::string("foreign")}) {
       INFO(source << " " << fault);
       Live live(*device, spec, {on(source, image, 300), on("dram", {}, 0)});
@@ -172,7 +172,7 @@ TEST_CASE("steps allocate nothing in the steady state", "[live]") {
   const TableSpec spec = small_table(folder);
   const auto device = open_test_device();
   const auto image = stage_small(folder, spec, 1);
-  for (const std::string& source : {std::string("uring"), std::string("pread")}) {
+  for (const std::string source : {"uring", "pread", "buffered", "mmap"}) {
     Live live(*device, spec, {on(source, image, 500, 2), on(source, image, 0)});
     for (int s = 0; s < 50; ++s) {
       live.draw();

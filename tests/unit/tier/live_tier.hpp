@@ -1,7 +1,8 @@
-// A live tier over a small table with its captured graph: what live tests step.
+// A live tier with its decode graph on a device, driven step by step, every row checked.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <random>
 #include <string>
@@ -26,9 +27,11 @@ struct LiveTier {
   std::vector<std::uint8_t> active;
   CheckReport checks;
 
-  LiveTier(Device& on, const TableSpec& table, const std::vector<LayerSetup>& layers, TierOptions options = {})
+  // options.max_tokens 0: `tokens` of them. `between` may put a double in front of the main stream.
+  LiveTier(Device& on, const TableSpec& table, const std::vector<LayerSetup>& layers, TierOptions options = {},
+           const std::function<Stream&(Stream&)>& between = {})
       : device(on), spec(table) {
-    options.max_tokens = tokens;
+    if (options.max_tokens == 0) options.max_tokens = tokens;
     options.layers = layers;
     options.geometry = make_page_geometry(4096, spec.row_bytes);
     for (std::size_t l = 0; l < spec.layers.size(); ++l) {
@@ -43,27 +46,31 @@ struct LiveTier {
     }
     tier = std::make_unique<Tier>(device, spec, options);
     main = device.create_stream("model");
+    Stream& stream = between ? between(*main) : *main;
     device.begin_capture(*main);
-    tier->enqueue_begin(*main);
+    tier->enqueue_begin(stream);
     for (int k = 0; k < 4; ++k) {
       for (std::size_t l = 0; l < spec.layers.size(); ++l)
-        if (spec.layers[l].layer == k) tier->enqueue_layer(*main, l);
-      main->compute(20'000);
+        if (spec.layers[l].layer == k) tier->enqueue_layer(stream, l);
+      stream.compute(20'000);
     }
-    tier->enqueue_end(*main);
+    tier->enqueue_end(stream);
     graph = device.end_capture(*main);
-    context.resize(tokens * static_cast<std::size_t>(spec.max_ngram));
-    active.resize(tokens);
+    context.resize(options.max_tokens * static_cast<std::size_t>(spec.max_ngram));
+    active.resize(options.max_tokens);
   }
 
-  void draw() {
-    for (auto& id : context) id = static_cast<std::uint32_t>(random() % 40);
+  void draw(std::uint32_t vocabulary = 40) {
+    for (auto& id : context) id = static_cast<std::uint32_t>(random() % vocabulary);
     for (auto& flag : active) flag = random() % 8 != 0;
   }
-  const StepReport& step() {
+  void launch() {
     tier->begin_step(context, active);
     graph->launch(*main);
     main->synchronize();
+  }
+  const StepReport& step() {
+    launch();
     const StepReport& report = tier->finish_step();
     tier->check(checks);
     return report;
@@ -71,9 +78,10 @@ struct LiveTier {
 };
 
 inline LayerSetup on(const std::string& source, const std::vector<std::string>& disks, std::uint64_t cache_rows,
-                     int threads = 1) {
+                     int threads = 1, const std::vector<std::string>& wrappers = {}) {
   LayerSetup setup;
   setup.source = source;
+  setup.wrappers = wrappers;
   setup.disks = disks;
   setup.cache_rows = cache_rows;
   setup.threads = threads;

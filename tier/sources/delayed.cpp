@@ -1,0 +1,93 @@
+// Wrapper `delayed`: pages arrive no earlier than over a link of a given latency and bandwidth, first in, first out.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <mutex>
+
+#include "tier/sources/deliveries.hpp"
+#include "tier/sources/wrappers.hpp"
+
+namespace slacktier {
+namespace {
+
+struct Link {
+  double latency_us = 0;
+  double gb_per_s = 0;  // 10^9 bytes a second; 0: without limit
+};
+
+class DelayedSource final : public PageSource {
+ public:
+  DelayedSource(const Link& link, const Wrapping& wrapping)
+      : link_(link),
+        page_time_(link.gb_per_s > 0 ? wrapping.pool.page_bytes() / link.gb_per_s : 0),  // bytes / (GB/s) = ns
+        deliveries_("delayed"),
+        inner_(wrapping.inner(wrapping.pool, wrapping.options)) {}
+
+  void submit(ReadBatch& batch) override {
+    Passage& passage = passages_.take();
+    passage.source = this;
+    const double begin = static_cast<double>(monotonic_clock().now()) + 1e3 * link_.latency_us;
+    {
+      const std::lock_guard lock(mutex_);
+      free_at_ = std::max(begin, free_at_) + page_time_ * static_cast<double>(batch.reads.size());
+      passage.due = static_cast<Nanos>(free_at_);
+    }
+    passage.held.take_over(batch, &DelayedSource::inner_done, &passage);
+    inner_->submit(batch);
+  }
+
+  std::string describe() const override {
+    std::string link = fmt::format("{} us", link_.latency_us);
+    if (link_.gb_per_s > 0) link += fmt::format(" and {} GB/s", link_.gb_per_s);
+    return fmt::format("{}, delayed as by a link of {}", inner_->describe(), link);
+  }
+  std::size_t registered_bytes() const override { return inner_->registered_bytes(); }
+  std::string activity() const override { return inner_->activity(); }
+
+ private:
+  struct Passage {
+    HeldBatch held;
+    DelayedSource* source = nullptr;
+    Nanos due = 0;  // the last page's arrival over the link
+  };
+
+  static void inner_done(ReadBatch& batch) {
+    auto* passage = static_cast<Passage*>(batch.user);
+    if (monotonic_clock().now() >= passage->due)
+      pass_on(*passage);
+    else
+      passage->source->deliveries_.at(passage->due, &DelayedSource::due, passage);
+  }
+  static void due(void* what) {
+    auto& passage = *static_cast<Passage*>(what);
+    passage.held.batch->completed = monotonic_clock().now();
+    pass_on(passage);
+  }
+  static void pass_on(Passage& passage) {
+    ReadBatch& batch = passage.held.give_back();
+    passage.source->passages_.put_back(passage);
+    batch.done(batch);
+  }
+
+  const Link link_;
+  const double page_time_;
+  std::mutex mutex_;
+  double free_at_ = 0;  // when the link has carried all that was asked of it
+  RecordPool<Passage> passages_;
+  Deliveries deliveries_;
+  std::unique_ptr<PageSource> inner_;  // last: it ends first, and what it still reads is delivered
+};
+
+}  // namespace
+
+std::unique_ptr<PageSource> make_delayed_source(WrapperSettings& settings, const Wrapping* wrapping) {
+  const auto latency = settings.number("latency_us", 0, 1e7);
+  const auto bandwidth = settings.number("gb_per_s", 1e-3, 1e6);
+  settings.finish();
+  if (!latency && !bandwidth) settings.refuse("at least one of latency_us and gb_per_s is needed");
+  if (wrapping == nullptr) return nullptr;
+  return std::make_unique<DelayedSource>(Link{latency.value_or(0), bandwidth.value_or(0)}, *wrapping);
+}
+
+}  // namespace slacktier

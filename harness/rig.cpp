@@ -68,6 +68,7 @@ Rig::Rig(Device& device, const TableSpec& spec, const Campaign& campaign, const 
   main_ = device.create_stream("model");
   device.begin_capture(*main_);
   tier_->enqueue_begin(*main_);
+  if (model.lead_time > 0) main_->compute(model.lead_time);
   for (std::size_t k = 0; k < model.layer_time.size(); ++k) {
     for (std::size_t l = 0; l < spec.layers.size(); ++l)
       if (spec.layers[l].layer == static_cast<int>(k)) tier_->enqueue_layer(*main_, l);

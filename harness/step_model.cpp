@@ -18,10 +18,10 @@ Nanos from_ms(double ms) { return static_cast<Nanos>(std::llround(ms * 1e6)); }
 
 }  // namespace
 
-Nanos StepModel::step() const { return std::accumulate(layer_time.begin(), layer_time.end(), Nanos{0}); }
+Nanos StepModel::step() const { return std::accumulate(layer_time.begin(), layer_time.end(), lead_time); }
 
 Nanos StepModel::window(int layer) const {
-  return std::accumulate(layer_time.begin(), layer_time.begin() + layer, Nanos{0});
+  return std::accumulate(layer_time.begin(), layer_time.begin() + layer, lead_time);
 }
 
 StepModel paper_v41_model() {
@@ -29,6 +29,17 @@ StepModel paper_v41_model() {
   model.name = "DeepSeek-V4.1-Flash";
   model.label = "windows: the paper's 4xH200 (B = 128), not this machine";
   for (const double ms : paper_v41_layer_ms()) model.layer_time.push_back(from_ms(ms));
+  return model;
+}
+
+StepModel uniform_model(int layers, Nanos step) {
+  if (layers <= 0 || step <= 0)
+    throw InputError(fmt::format("a model of {} layers in {} ns: both must be positive", layers, step));
+  StepModel model;
+  model.name = fmt::format("{} equal layers", layers);
+  // Rounded so that the windows, not the layers, are exact.
+  for (int k = 0; k < layers; ++k) model.layer_time.push_back(step * (k + 1) / layers - step * k / layers);
+  model.label = fmt::format("windows: assumed, {} equal layers of a step of {} ms", layers, static_cast<double>(step) / 1e6);
   return model;
 }
 
@@ -61,7 +72,8 @@ StepModel model_from_windows(const Envelope& windows, const std::vector<int>& la
     model.name = windows.settings["model"].get<std::string>();
   model.label = fmt::format("windows: {} (batch {})", where, results.at("batch").get<std::int64_t>());
   model.measured_here = true;
-  double previous = 0;
+  double previous = window_ms.at(0);
+  model.lead_time = from_ms(previous);
   auto after = window_ms.begin();
   for (int k = 1; k <= n_layers; ++k) {
     while (after->first < k) ++after;

@@ -29,6 +29,8 @@ struct RunArguments {
   std::vector<std::string> traces, disks;
   std::string token_map, workloads, rank, sessions, q, blocks, block_steps, warm_steps, seed, prefill, prefill_chunk;
   std::uint64_t size = 0;
+  int model_layers = 0;
+  double step_ms = 0;
   bool top_up = false, dry_run = false, quiet = false, verbose = false, no_check = false, redact = false, list = false;
 };
 
@@ -108,7 +110,11 @@ int run(const RunArguments& arguments, const Invocation& invocation) {
   options.stop = [] { return interrupted(); };
   std::vector<int> layers;
   for (const auto& layer : load_table_spec(campaign.table).layers) layers.push_back(layer.layer);
-  options.model = arguments.windows.empty() ? paper_v41_model()
+  const bool assumed = arguments.model_layers > 0 || arguments.step_ms > 0;
+  if (assumed && !arguments.windows.empty())
+    throw UsageError("--windows brings its own layers and times: leave out --model-layers and --step-ms");
+  options.model = assumed ? uniform_model(arguments.model_layers, static_cast<Nanos>(arguments.step_ms * 1e6))
+                  : arguments.windows.empty() ? paper_v41_model()
                                             : model_from_windows(read_envelope(arguments.windows, "windows"), layers,
                                                                  campaign.sessions * campaign.tokens_per_session);
   options.images.disks = arguments.disks;
@@ -170,6 +176,8 @@ void add_run_command(CLI::App& app, const Invocation& invocation, std::function<
   command->add_option("--placement", a.placement, "Placement file to run instead of the campaign's placements");
   command->add_option("--windows", a.windows,
                       "Windows file with the layers' times; default: the paper's DeepSeek-V4.1 on 4 x H200");
+  command->add_option("--model-layers", a.model_layers, "Assume a model of this many equal layers (with --step-ms)");
+  command->add_option("--step-ms", a.step_ms, "Assume that a step of that model takes so long");
   command->add_option("--trace", a.traces, "Token sessions, NAME=FILE or FILE (JSONL, plain, gzip or zstd); repeatable");
   command->add_option("--token-map", a.token_map,
                       "Token map of the table (little-endian int32 per raw id); needed with --trace of raw ids");

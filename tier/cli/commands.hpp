@@ -15,6 +15,7 @@ Command add_stage(CLI::App& app);
 Command add_verify(CLI::App& app);
 Command add_inspect(CLI::App& app);
 Command add_discard(CLI::App& app);
+Command add_table(CLI::App& app);
 
 // Options that commands share.
 void add_disks(CLI::App& app, std::vector<std::string>& disks, const std::string& what);
@@ -25,6 +26,8 @@ void add_format(CLI::App& app, bool& json);
 
 // "1GiB", "1.5 GB", "4096": bytes, in binary (KiB to TiB) or decimal (kB to TB) units. Throws UsageError naming `option`.
 std::uint64_t parse_bytes(const std::string& option, const std::string& text);
+// The bytes of --page-size; make_page_geometry judges them.
+std::uint32_t page_bytes_option(const std::string& text);
 
 // A callback for staging and verifying: shows progress on stderr unless `quiet`, and throws Interrupted after Ctrl-C.
 std::function<void(std::uint64_t done, std::uint64_t total)> watch(const std::string& label, bool bytes, bool quiet);

@@ -26,6 +26,7 @@ int run(int argc, char** argv) {
   add("verify", cli::add_verify);
   add("inspect", cli::add_inspect);
   add("discard", cli::add_discard);
+  add("table", cli::add_table);
   app.footer(
       "A gigabyte of each of two layers' last quarters, striped over two disks:\n"
       "  slacktier-tier stage --table engram_v41 --ranks 4 --rank 3 --size 2GiB --disk a.img --disk b.img\n"

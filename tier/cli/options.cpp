@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -52,6 +53,10 @@ std::uint64_t parse_bytes(const std::string& option, const std::string& text) {
   const double bytes = number * factor;
   if (!(number > 0) || !(bytes >= 1) || bytes > 1e18) throw UsageError(fmt::format("{} {}: {}", option, text, form));
   return static_cast<std::uint64_t>(bytes);
+}
+
+std::uint32_t page_bytes_option(const std::string& text) {
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(parse_bytes("--page-size", text), UINT32_MAX));
 }
 
 std::function<void(std::uint64_t, std::uint64_t)> watch(const std::string& label, bool bytes, bool quiet) {

@@ -58,8 +58,7 @@ int run(StageSettings& settings) {
   StageOptions& options = settings.options;
   options.shard_map = parse_shard_map(settings.shard_map);
   if (!settings.size.empty()) options.max_bytes = parse_bytes("--size", settings.size);
-  options.page_bytes =
-      static_cast<std::uint32_t>(std::min<std::uint64_t>(parse_bytes("--page-size", settings.page_size), UINT32_MAX));
+  options.page_bytes = page_bytes_option(settings.page_size);
   const TableSpec spec = load_table_spec(settings.table);
   const ImageHeader plan = plan_image(spec, options);
   if (settings.dry_run) return dry_run(settings, plan);
@@ -99,7 +98,8 @@ Command add_stage(CLI::App& app) {
   const auto settings = std::make_shared<StageSettings>();
   StageOptions& options = settings->options;
   app.description("Writes an image of generated rows; goes on where an interrupted staging of it ended.");
-  app.add_option("--table", settings->table, "Built-in table (engram_v41, qwen38_ple) or a JSON file; default engram_v41")
+  app.add_option("--table", settings->table,
+                 fmt::format("Built-in table ({}) or a JSON file; default engram_v41", fmt::join(built_in_tables(), ", ")))
       ->type_name("NAME|FILE.json");
   add_disks(app, options.disks, "File (created) or block device; pages are striped over all given. Repeatable");
   app.add_option("--layers", options.layers, "Layers to stage, such as 1,14; default all of the table")

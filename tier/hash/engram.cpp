@@ -56,8 +56,27 @@ void read_engram(SpecFields& fields, TableSpec& spec) {
   }
 }
 
+// Names as DeepSeek-V4.1's config.json and checkpoint have them.
+void engram_from_config(const ModelConfig& config, SpecDraft& draft) {
+  auto& fields = draft.fields;
+  fields["record"] = "fp8_e4m3_block32";
+  fields["engram_layer_ids"] = config.need({"engram_layer_ids"});
+  for (const char* key : {"engram_max_ngram_size", "engram_n_heads", "engram_head_dim", "engram_vocab_size"})
+    fields[key] = config.need({key});
+  if (const nlohmann::json* rows = config.find("engram_num_embeddings")) fields["engram_num_embeddings"] = *rows;
+  fields["engram_pad_token_id"] = config.need({"engram_pad_token_id"});
+  fields["vocab_size"] = config.need({"vocab_size"});
+  fields["compressed_vocab_size"] = config.need({"engram_compressed_vocab_size", "compressed_vocab_size"});
+  const nlohmann::json* const seed = config.find("engram_seed");
+  fields["seed"] = seed ? *seed : nlohmann::json(0);
+  if (!seed) draft.notes.emplace_back("seed: the config names none; the released model's multipliers are those of seed 0");
+  fields["rows"] = {{"weight", {"layers.{layer}.engram.embed.weight", "model.layers.{layer}.engram.embed.weight"}},
+                    {"scale", {"layers.{layer}.engram.embed.scale", "model.layers.{layer}.engram.embed.scale"}}};
+}
+
 }  // namespace
 
-const HashFamily engram_family{"engram", read_engram, make_ngram_hash};
+extern const HashFamily engram_family{
+    "engram", read_engram, make_ngram_hash, {"engram_layer_ids"}, engram_from_config};
 
 }  // namespace slacktier

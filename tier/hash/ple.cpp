@@ -48,8 +48,29 @@ void read_ple(SpecFields& fields, TableSpec& spec) {
   }
 }
 
+// Names and defaults of Qwen4ExpTextConfig; the checkpoint holds the table in row ranges (split_ngram_parts).
+void ple_from_config(const ModelConfig& config, SpecDraft& draft) {
+  auto& fields = draft.fields;
+  fields["record"] = "bf16";
+  fields["ple_layer_ids"] = config.need({"ple_layer_ids"});
+  for (const char* key : {"ngram_size", "heads_per_ngram"}) fields[key] = config.need({key});
+  fields["ple_embed_dim"] = config.need({"ple_embed_dim", "hidden_size"});
+  for (const char* key : {"ngram_vocab_size_base", "make_ngram_vocab_size_divisible_by", "vocab_size"})
+    fields[key] = config.need({key});
+  const nlohmann::json& eos = config.need({"eos_token_id"});
+  fields["eos_token_id"] = eos.is_array() ? eos.front() : eos;
+  const nlohmann::json* const seed = config.find("seed");
+  fields["seed"] = seed ? *seed : nlohmann::json(1234);
+  if (!seed) draft.notes.emplace_back("seed: the config names none; the model's default is 1234");
+  const std::string table = "layers.{layer}.ple.ple_embedding.ngram_embedding.";
+  fields["rows"]["weight"] = {"model.language_model." + table + "shard_{part}.weight", "model." + table + "shard_{part}.weight",
+                              "model.language_model." + table + "weight", "model." + table + "weight"};
+  fields["rows"]["scale"] = {"model.language_model." + table + "weight_scale", "model." + table + "weight_scale"};
+}
+
 }  // namespace
 
-const HashFamily ple_family{"ple", read_ple, make_ngram_hash};
+extern const HashFamily ple_family{
+    "ple", read_ple, make_ngram_hash, {"ple_layer_ids"}, ple_from_config};
 
 }  // namespace slacktier

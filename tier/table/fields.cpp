@@ -6,36 +6,12 @@
 #include <cstdint>
 
 #include "platforms/error.hpp"
+#include "tier/table/strict_json.hpp"
 
 namespace slacktier {
 
-namespace {
-
-nlohmann::json parse_object(const std::string& text, const std::string& where) {
-  // nlohmann keeps the last of two equal keys; a table must not silently depend on that.
-  std::vector<std::set<std::string>> open;
-  const auto reject_twins = [&](int, nlohmann::json::parse_event_t event, nlohmann::json& parsed) {
-    if (event == nlohmann::json::parse_event_t::object_start) open.emplace_back();
-    if (event == nlohmann::json::parse_event_t::object_end) open.pop_back();
-    if (event == nlohmann::json::parse_event_t::key && !open.back().insert(parsed.get<std::string>()).second) {
-      throw UsageError(fmt::format("{}: field \"{}\" stands twice", where, parsed.get<std::string>()));
-    }
-    return true;
-  };
-  try {
-    nlohmann::json object = nlohmann::json::parse(text, reject_twins);
-    if (!object.is_object()) throw UsageError(where + ": a table is a JSON object of fields");
-    return object;
-  } catch (const nlohmann::json::parse_error& error) {
-    const auto end = text.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(error.byte, text.size()));
-    throw UsageError(fmt::format("{}:{}: not JSON: {}", where, 1 + std::count(text.begin(), end, '\n'), error.what()));
-  }
-}
-
-}  // namespace
-
 SpecFields::SpecFields(const std::string& text, std::string where)
-    : object_(parse_object(text, where)), where_(std::move(where)) {}
+    : object_(parse_strict_object(text, where)), where_(std::move(where)) {}
 
 void SpecFields::fail(const std::string& key, const std::string& problem) const {
   throw UsageError(fmt::format("{}: field \"{}\": {}", where_, key, problem));
@@ -66,6 +42,38 @@ std::string SpecFields::text(const std::string& key) {
 
 std::uint64_t SpecFields::number(const std::string& key, std::uint64_t low, std::uint64_t high) {
   return checked(key, get(key), low, high);
+}
+
+double SpecFields::real(const std::string& key, double low, double high) {
+  const nlohmann::json& value = get(key);
+  if (!value.is_number() || !(value.get<double>() >= low && value.get<double>() <= high)) {
+    fail(key, fmt::format("{} is not a number from {} to {}", value.dump(), low, high));
+  }
+  return value.get<double>();
+}
+
+bool SpecFields::flag(const std::string& key) {
+  const nlohmann::json& value = get(key);
+  if (!value.is_boolean()) fail(key, value.dump() + " is not true or false");
+  return value.get<bool>();
+}
+
+std::vector<std::string> SpecFields::texts(const std::string& key) {
+  const nlohmann::json& value = get(key);
+  const nlohmann::json list = value.is_array() ? value : nlohmann::json::array({value});
+  std::vector<std::string> result;
+  for (const nlohmann::json& item : list) {
+    if (!item.is_string() || item.get_ref<const std::string&>().empty()) fail(key, item.dump() + " is not a text");
+    result.push_back(item.get<std::string>());
+  }
+  if (result.empty()) fail(key, "is an empty list");
+  return result;
+}
+
+SpecFields SpecFields::object(const std::string& key) {
+  const nlohmann::json& value = get(key);
+  if (!value.is_object()) fail(key, value.dump() + " is not an object of fields");
+  return {value, fmt::format("{}: {}", where_, key)};
 }
 
 std::vector<std::uint64_t> SpecFields::numbers(const std::string& key, std::uint64_t low, std::uint64_t high) {

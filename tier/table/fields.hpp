@@ -16,10 +16,17 @@ class SpecFields {
   // `where` names the file, or the built-in table, in messages. Throws UsageError with the line of a syntax error, for a key
   // that stands twice, and for anything but an object.
   SpecFields(const std::string& text, std::string where);
+  SpecFields(nlohmann::json object, std::string where) : object_(std::move(object)), where_(std::move(where)) {}
 
   bool has(const std::string& key) const { return object_.contains(key); }
   std::string text(const std::string& key);
   std::uint64_t number(const std::string& key, std::uint64_t low, std::uint64_t high);
+  double real(const std::string& key, double low, double high);
+  bool flag(const std::string& key);
+  // A text, or a list of texts.
+  std::vector<std::string> texts(const std::string& key);
+  // The fields of an object that is a field.
+  SpecFields object(const std::string& key);
   std::vector<std::uint64_t> numbers(const std::string& key, std::uint64_t low, std::uint64_t high);
   // A single number stands for `count` equal ones.
   std::vector<std::uint64_t> numbers_or_one(const std::string& key, std::size_t count, std::uint64_t low,

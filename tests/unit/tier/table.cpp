@@ -145,7 +145,7 @@ TEST_CASE("a faulty table names its file, field and fault", "[table]") {
   complains(with(demo, "\"seed\": 0", "\"seed\": 0, \"engram_num_embeddings\": [10344164, 1]"),
             "the other fields give [10344164, 10348242] rows");
   complains(with(demo, "\"seed\": 0", "\"seed\": 0,,"), "slacktier_table_test.json:5: not JSON");
-  complains("[1]", "a table is a JSON object");
+  complains("[1]", "is not a JSON object");
 }
 
 TEST_CASE("primes agree with trial division", "[table]") {

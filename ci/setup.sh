@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what ci/packages.txt lists, on Debian 12 or newer and Ubuntu 24.04 or newer. Does nothing, and touches no network, when
-# all of it is there. Exit status: 0 all there, 3 something lacks and cannot be installed from here (says what and how).
+# Installs what ci/packages.txt lists, on Debian 12 or newer and Ubuntu 24.04 or newer, and what ci/python.txt lists in an
+# environment of its own, build/python. Does nothing, and touches no network, when all of it is there. Exit status: 0 all there, 3 something lacks and cannot be installed from here (says what and how).
 # SLACKTIER_SKIP_SETUP=1 skips it, for systems whose packages have other names.
 set -euo pipefail
 
@@ -13,6 +13,16 @@ if [ "${SLACKTIER_SKIP_SETUP:-0}" = 1 ]; then
   say "skipped (SLACKTIER_SKIP_SETUP=1)"
   exit 0
 fi
+
+# Python packages that the systems do not have, for tests; those are skipped, and say so, where they cannot be had.
+python_packages() {
+  local environment=$here/../build/python wanted
+  mapfile -t wanted < <(sed -e 's/#.*//' "$here/python.txt" | awk 'NF {print $1}')
+  if "$environment/bin/python3" -c "import ${wanted[*]/%/;import }sys" 2>/dev/null; then return; fi
+  if ! python3 -m venv "$environment" >&2 || ! "$environment/bin/python3" -m pip -q --disable-pip-version-check install "${wanted[@]}" >&2; then
+    say "without the Python packages ${wanted[*]} (pip could not install them in build/python): tests that need them are skipped"
+  fi
+}
 
 # Sets `system` to the name of this system, and succeeds when the package names of the list are right for it.
 supported_system() {
@@ -43,6 +53,7 @@ for package in "${packages[@]}"; do
 done
 if [ ${#missing[@]} = 0 ]; then
   say "all ${#packages[@]} packages are there"
+  python_packages
   exit 0
 fi
 
@@ -69,3 +80,4 @@ if ! apt update || ! apt install -y --no-install-recommends "${missing[@]}"; the
   exit 3
 fi
 say "installed ${#missing[@]} packages"
+python_packages

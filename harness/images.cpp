@@ -31,14 +31,14 @@ std::vector<std::string> image_files(const Campaign& campaign, const TableSpec& 
   return files;
 }
 
-bool matches(const ImageHeader& header, const Campaign& campaign, const TableSpec& spec) {
-  return header.complete && header.fingerprint == spec.fingerprint() && header.seed == campaign.seed &&
+bool matches(const ImageHeader& header, const Campaign& campaign, const TableSpec& spec, const TableRows& rows) {
+  return header.complete && header.fingerprint == spec.fingerprint() && header.origin == rows.describe() &&
          header.ranks == campaign.ranks && header.shard_map == campaign.shard_map &&
          std::any_of(header.segments.begin(), header.segments.end(), [&](const auto& s) { return s.rank == campaign.rank; });
 }
 
 void stage(const Campaign& campaign, const TableSpec& spec, const std::vector<std::string>& files, std::uint64_t bytes,
-           std::uint64_t page_multiple, bool quiet) {
+           std::uint64_t page_multiple, const ImageOptions& images) {
   StageOptions options;
   options.disks = files;
   options.shard_map = campaign.shard_map;
@@ -49,12 +49,13 @@ void stage(const Campaign& campaign, const TableSpec& spec, const std::vector<st
   const std::uint64_t per_layer = bytes / spec.layers.size() / page / page_multiple * page_multiple;
   options.max_bytes = per_layer * page * spec.layers.size() + files.size() * image_header_bytes;
   options.seed = campaign.seed;
+  options.rows = images.rows;
   std::unique_ptr<Progress> progress;
   options.progress = [&](std::uint64_t done, std::uint64_t total) {
     throw_if_interrupted();
     if (!progress)
       progress = std::make_unique<Progress>(fmt::format("staging {}", fs::path(files.front()).filename().string()), total,
-                                            ProgressUnit::bytes, stderr_progress(quiet));
+                                            ProgressUnit::bytes, stderr_progress(images.quiet));
     progress->advance(done - std::min(done, progress->done()));
   };
   stage_image(spec, options);
@@ -62,7 +63,8 @@ void stage(const Campaign& campaign, const TableSpec& spec, const std::vector<st
 
 }  // namespace
 
-Images::Images(const Campaign& campaign, const TableSpec& spec, const ImageOptions& options) : seed_(campaign.seed) {
+Images::Images(const Campaign& campaign, const TableSpec& spec, const ImageOptions& options)
+    : rows_(options.rows ? options.rows : generated_table(spec, campaign.seed)) {
   geometry_ = make_page_geometry(4096, spec.row_bytes);
   std::set<std::uint32_t> counts;
   for (const auto& placement : campaign.placements)
@@ -84,12 +86,12 @@ Images::Images(const Campaign& campaign, const TableSpec& spec, const ImageOptio
       bool ready = false;
       if (there) {
         try {
-          ready = matches(read_image_header(files), campaign, spec);
+          ready = matches(read_image_header(files), campaign, spec, *rows_);
         } catch (const UsageError&) {
           ready = false;  // a file that is no image is refused by the staging below
         }
       }
-      if (!ready) stage(campaign, spec, files, campaign.image_bytes, page_multiple, options.quiet);
+      if (!ready) stage(campaign, spec, files, campaign.image_bytes, page_multiple, options);
       images_[disks] = files;
     } else {
       if (options.disks.size() != disks)
@@ -107,7 +109,7 @@ Images::Images(const Campaign& campaign, const TableSpec& spec, const ImageOptio
       throw UsageError("the images of one campaign hold different numbers of pages: stage them with one --size");
     folds_ = folds;
     geometry_ = header.geometry;
-    seed_ = header.seed;
+    if (!options.rows) rows_ = generated_table(spec, header.seed);  // a staged image brings its own seed
   }
   if (counts.empty())
     for (std::size_t l = 0; l < spec.layers.size(); ++l) {
@@ -118,6 +120,23 @@ Images::Images(const Campaign& campaign, const TableSpec& spec, const ImageOptio
 }
 
 const std::vector<std::string>& Images::paths(std::uint32_t disks) const { return images_.at(disks); }
+
+void Images::verify(const TableSpec& spec, std::uint64_t sample, bool quiet) const {
+  for (const auto& [disks, files] : images_) {
+    std::unique_ptr<Progress> progress;
+    const auto watch = [&](std::uint64_t done, std::uint64_t total) {
+      throw_if_interrupted();
+      if (!progress)
+        progress = std::make_unique<Progress>(fmt::format("verifying {}", fs::path(files.front()).filename().string()),
+                                              total, ProgressUnit::steps, stderr_progress(quiet));
+      progress->advance(done - std::min(done, progress->done()));
+    };
+    const VerifyReport report = verify_image(spec, files, sample, watch, 0, rows_);
+    if (report.bad > 0)
+      throw CheckFailed(fmt::format("{} of {} pages read are not what they should be; the first: {}", report.bad,
+                                    report.pages, report.first_bad.front()));
+  }
+}
 
 std::vector<std::string> Images::describe() const {
   std::vector<std::string> lines;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ struct ImageOptions {
   // Folders (image files are made and reused inside, one folder a disk), or staged images (files or block devices: their
   // number must be the placement's number of disks). Never written unless a folder.
   std::vector<std::string> disks;
+  std::shared_ptr<const TableRows> rows;  // what images hold; null: rows generated with the campaign's seed, or the image's
   bool quiet = false;
 };
 
@@ -31,8 +33,12 @@ class Images {
   // rows.
   const std::vector<PageFold>& folds() const { return folds_; }
   const PageGeometry& geometry() const { return geometry_; }
-  std::uint64_t seed() const { return seed_; }
+  const TableRows& rows() const { return *rows_; }
+  std::shared_ptr<const TableRows> shared_rows() const { return rows_; }
   const std::vector<Warning>& warnings() const { return warnings_; }
+  // Reads `sample` different pages of every image and compares them with the rows' origin. Throws CheckFailed naming the
+  // first bad page, and what verify_image throws.
+  void verify(const TableSpec& spec, std::uint64_t sample, bool quiet) const;
   // "2.0 GiB on 1 disk(s): DIR/…" per image, for a table's head and for provenance.
   std::vector<std::string> describe() const;
 
@@ -40,7 +46,7 @@ class Images {
   std::map<std::uint32_t, std::vector<std::string>> images_;
   std::vector<PageFold> folds_;
   PageGeometry geometry_;
-  std::uint64_t seed_ = 1;
+  std::shared_ptr<const TableRows> rows_;
   std::vector<Warning> warnings_;
 };
 

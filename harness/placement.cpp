@@ -108,7 +108,10 @@ Placement placement_from_json(const Json& json, const TableSpec& spec, const std
   if (!json.contains("layers")) throw InputError(fmt::format("{}: field 'layers' is missing", where));
   std::vector<int> table_layers;
   for (const auto& layer : spec.layers) table_layers.push_back(layer.layer);
+  if (json["layers"].contains("all"))
+    for (const int k : table_layers) placement.layers[k] = layer_from_json(json["layers"]["all"], where + ".layers.all");
   for (const auto& [key, value] : json["layers"].items()) {
+    if (key == "all") continue;
     const std::string at = fmt::format("{}.layers.{}", where, key);
     const auto found =
         std::find_if(table_layers.begin(), table_layers.end(), [&](int k) { return std::to_string(k) == key; });

@@ -31,8 +31,9 @@ struct Placement {
   bool all_dram() const;
 };
 
-// `json` is the results of a placement envelope or an element of a campaign's placements. Throws InputError naming `where`,
-// field and fix: unknown keys, sources and policies, layers that the table does not have or that are missing.
+// `json` is the results of a placement envelope, or an element of a campaign's placements, where layer "all" stands for
+// every layer that is not named. Throws InputError naming `where`, field and fix: unknown keys, sources and policies, layers
+// that the table does not have or that are missing.
 Placement placement_from_json(const Json& json, const TableSpec& spec, const std::string& where);
 Json to_json(const Placement& placement);
 

@@ -42,7 +42,7 @@ Rig::Rig(Device& device, const TableSpec& spec, const Campaign& campaign, const 
   if (campaign.prefill_reads) options.prefill_tokens = campaign.prefill_chunk;
   options.geometry = images.geometry();
   options.folds = images.folds();
-  options.seed = images.seed();
+  options.rows = images.shared_rows();
   options.first_layer_first = placement.first_layer_first;
   options.row_dedup = placement.row_dedup;
   options.page_dedup = placement.page_dedup;

@@ -270,6 +270,7 @@ Json settings_of(const Campaign& campaign, const TableSpec& spec, const Images& 
   settings["seed"] = campaign.seed;
   settings["image_bytes"] = campaign.image_bytes;
   settings["images"] = images.describe();
+  settings["rows"] = images.rows().describe();
   settings["step_model_ms"] = static_cast<double>(model.step()) / 1e6;
   settings["windows_source"] = model.label;
   for (const auto& layer : spec.layers)
@@ -298,6 +299,7 @@ RunOutcome run_campaign(Device& device, const Campaign& campaign, const RunOptio
   Envelope& envelope = outcome.envelope;
   envelope.kind = "results";
   const Images images(campaign, spec, options.images);
+  if (options.verify_sample > 0) images.verify(spec, options.verify_sample, options.quiet);
   envelope.settings = settings_of(campaign, spec, images, options.model, device.facts().name);
   envelope.warnings = images.warnings();
   if (!options.model.measured_here) envelope.warnings.push_back({"windows_assumed", options.model.label, "/settings/model"});
@@ -323,7 +325,7 @@ RunOutcome run_campaign(Device& device, const Campaign& campaign, const RunOptio
   std::vector<std::uint64_t> table_bytes(spec.layers.size());
   for (std::size_t l = 0; l < spec.layers.size(); ++l) {
     const Shard shard = make_shard(spec, l, campaign.shard_map, campaign.ranks, campaign.rank);
-    const auto origin = generated_rows(spec, l, shard, images.seed());
+    const auto origin = images.rows().origin(l, shard);
     const std::uint64_t before = read_process_memory().resident;
     const std::uint64_t rows = std::min(images.folds()[l].stored_pages * images.geometry().rows_per_page, shard.rows);
     tables[l] = std::make_unique<HostTable>(device, spec, *origin, rows);

@@ -18,8 +18,9 @@ namespace slacktier {
 struct RunOptions {
   ImageOptions images;
   StepModel model;
-  std::string token_map;    // file of the table's token map, for traces of raw ids
-  std::string samples_dir;  // raw step times as .npy files beside the result; empty: none are kept
+  std::string token_map;            // file of the table's token map, for traces of raw ids
+  std::uint64_t verify_sample = 0;  // pages of each image that are compared with the rows' origin before the first step
+  std::string samples_dir;          // raw step times as .npy files beside the result; empty: none are kept
   bool quiet = false;
   std::function<bool()> stop;  // asked between steps; true ends the run with what is there
 };
@@ -31,7 +32,8 @@ struct RunOutcome {
   std::uint64_t mismatches = 0;  // rows or pages that differed from their origin
 };
 
-// Throws UsageError and EnvironmentError for what is wrong before the first step; later failures are in the outcome.
+// Throws UsageError, EnvironmentError and CheckFailed for what is wrong before the first step; later failures are in the
+// outcome.
 RunOutcome run_campaign(Device& device, const Campaign& campaign, const RunOptions& options);
 
 // What run_campaign would do: bytes to stage, host memory, steps and seconds, as lines of text.

@@ -59,8 +59,14 @@ StepModel model_from_windows(const Envelope& windows, const std::vector<int>& la
   const double step_ms = results.at("step_ms").get<double>();
 
   std::map<int, double> window_ms{{0, 0.0}};
-  for (const Json& layer : results.at("layers"))
-    if (layer.at("w_ms").is_number()) window_ms[layer.at("k").get<int>()] = layer["w_ms"].get<double>();
+  for (const Json& layer : results.at("layers")) {
+    const int k = layer.at("k").get<int>();
+    if (layer.at("w_ms").is_number()) {
+      window_ms[k] = layer["w_ms"].get<double>();
+    } else if (layer.value("status", std::string()) == "no-window") {
+      window_ms[k] = 0;  // the step needs its rows at once
+    }
+  }
   for (const int k : layers)
     if (!window_ms.contains(k))
       throw InputError(fmt::format("{}: results.layers has no window of layer {}, which reads a table: probe it", where, k));

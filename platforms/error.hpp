@@ -12,6 +12,11 @@ struct UsageError : std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };
 
+// A check failed: something is not what it should be, and was found so. The message names the first. Exit code 1.
+struct CheckFailed : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 // The environment lacks something: the message names it, the limit and the command that fixes it. Exit code 3.
 struct EnvironmentError : std::runtime_error {
   using std::runtime_error::runtime_error;

@@ -72,6 +72,9 @@ int run_body(const char* name, const std::function<int()>& body) {
   } catch (const Interrupted&) {
     print(name, "interrupted", "");
     return ExitCode::interrupted;
+  } catch (const CheckFailed& error) {
+    print(name, "check failed: ", error.what());
+    return ExitCode::check_failed;
   } catch (const std::invalid_argument& error) {  // UsageError is one
     print(name, "error: ", error.what());
     return ExitCode::usage;

@@ -14,8 +14,7 @@ HostTable::HostTable(Device& device, const TableSpec& spec, const RowOrigin& ori
   std::vector<std::unique_ptr<Task>> tasks;
   for (std::uint64_t begin = 0; begin < rows; begin += part)
     tasks.push_back(thread_executor().start("host-table", [&, begin] {
-      for (std::uint64_t row = begin; row < std::min(begin + part, rows); ++row)
-        origin.row(row, base + row * spec.row_bytes);
+      origin.rows(begin, std::min(begin + part, rows) - begin, base + begin * spec.row_bytes);
     }));
   for (auto& task : tasks) task->join();
 }

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -67,8 +68,9 @@ struct StageOptions {
   std::vector<int> layers;                // empty: all
   std::uint32_t page_bytes = 4096;
   std::uint64_t max_bytes = 0;  // scale the image to at most this many bytes over all disks, headers included; 0: full size
-  std::uint64_t seed = 1;
-  int threads = 0;  // 0: two per CPU, so that rows are made while others are written
+  std::uint64_t seed = 1;       // of generated rows
+  std::shared_ptr<const TableRows> rows;  // null: generated with the seed
+  int threads = 0;                        // 0: two per CPU, so that rows are made while others are written
   // Bytes; called from the caller's thread, about ten times a second. What it throws stops the staging, which can be
   // resumed.
   std::function<void(std::uint64_t done, std::uint64_t total)> progress;
@@ -85,7 +87,7 @@ struct StageReport {
 // The header that staging would write, from arithmetic alone: no disk is touched, nonce and staged_bytes are 0.
 ImageHeader plan_image(const TableSpec& spec, const StageOptions& options);
 
-// Writes generated rows as an image, in parallel, with O_DIRECT where the file system has it; an interrupted staging with
+// Writes rows as an image, in parallel, with O_DIRECT where the file system has it; an interrupted staging with
 // the same settings is resumed, a complete one left as it is. Throws UsageError (a file that is no image of ours, or one
 // with other settings, is never overwritten; mounted, held or signed devices), EnvironmentError (free space),
 // std::system_error (a disk that fills up or fails on the way keeps what was written, and staging can be resumed).
@@ -97,17 +99,19 @@ ImageHeader read_image_header(const std::vector<std::string>& disks);
 // As above, and requires the spec's fingerprint and a complete image, not truncated.
 ImageHeader open_image(const std::vector<std::string>& disks, const TableSpec& spec);
 // Requires that an image holds the shards and rows that a run is about; throws UsageError naming found and wanted.
-void require_image(const ImageHeader& header, ShardMap map, std::uint32_t ranks, std::uint64_t seed);
+void require_image(const ImageHeader& header, ShardMap map, std::uint32_t ranks, const TableRows& rows);
 
 struct VerifyReport {
   std::uint64_t pages = 0, bad = 0;
   std::vector<std::string> first_bad;  // up to 10, each naming disk, offset, page and fault
 };
 // Reads every page (or `sample` different ones, drawn with the image's seed), checks trailer and checksum, and every record
-// against the generated origin. Throws UsageError as open_image; unreadable pages are counted as bad. `progress` (pages; may
-// be empty) is called from the caller's thread and may throw.
+// against its origin: `rows`, or where that is null generated rows of the image's seed. Throws UsageError as open_image, and
+// when the image holds rows of another origin; unreadable pages are counted as bad. `progress` (pages; may be empty) is
+// called from the caller's thread and may throw.
 VerifyReport verify_image(const TableSpec& spec, const std::vector<std::string>& disks, std::uint64_t sample,
-                          std::function<void(std::uint64_t done, std::uint64_t total)> progress, int threads = 0);
+                          std::function<void(std::uint64_t done, std::uint64_t total)> progress, int threads = 0,
+                          std::shared_ptr<const TableRows> rows = {});
 
 // Removes image files, or wipes the headers of block devices (same guards as staging). Refuses what is not an image.
 void discard_image(const std::vector<std::string>& disks, const std::vector<std::string>& serials);

@@ -11,6 +11,8 @@ namespace slacktier {
 
 namespace {
 
+std::string described(std::uint64_t seed) { return fmt::format("generated seed={}", seed); }
+
 // Counter mode: word i of a row is finalize64(key + i * gamma), where the key is made of table, layer, global row and seed.
 class GeneratedRows final : public RowOrigin {
  public:
@@ -38,7 +40,11 @@ class GeneratedRows final : public RowOrigin {
     }
   }
 
-  std::string describe() const override { return fmt::format("generated seed={}", seed_); }
+  void rows(std::uint64_t first, std::uint64_t count, std::byte* out) const override {
+    for (std::uint64_t i = 0; i < count; ++i) row(first + i, out + i * row_bytes_);
+  }
+
+  std::string describe() const override { return described(seed_); }
 
  private:
   static void random_bytes(std::uint64_t key, std::uint32_t bytes, std::byte* out) {
@@ -58,7 +64,25 @@ class GeneratedRows final : public RowOrigin {
   std::uint64_t seed_, key_ = 0;
 };
 
+class GeneratedTable final : public TableRows {
+ public:
+  GeneratedTable(const TableSpec& spec, std::uint64_t seed) : spec_(spec), seed_(seed) {}
+  std::unique_ptr<RowOrigin> origin(std::size_t layer_index, const Shard& shard) const override {
+    return generated_rows(spec_, layer_index, shard, seed_);
+  }
+  std::string describe() const override { return described(seed_); }
+  std::uint64_t identity() const override { return seed_; }
+
+ private:
+  TableSpec spec_;
+  std::uint64_t seed_;
+};
+
 }  // namespace
+
+std::shared_ptr<const TableRows> generated_table(const TableSpec& spec, std::uint64_t seed) {
+  return std::make_shared<GeneratedTable>(spec, seed);
+}
 
 std::unique_ptr<RowOrigin> generated_rows(const TableSpec& spec, std::size_t layer_index, const Shard& shard,
                                           std::uint64_t seed) {

@@ -17,17 +17,31 @@ ShardMap parse_shard_map(const std::string& text) {
 
 const char* to_string(ShardMap map) { return map == ShardMap::contiguous ? "contiguous" : "striped"; }
 
+namespace {
+
+// Striped: the column that holds a local row. The owned columns are every ranks-th, with rising local starts.
+std::size_t striped_column(const Shard& shard, std::uint64_t local_row) {
+  std::size_t owned = 0, above = (shard.first.size() - shard.rank + shard.ranks - 1) / shard.ranks;
+  while (above - owned > 1) {
+    const std::size_t middle = (owned + above) / 2;
+    (shard.local[shard.rank + middle * shard.ranks] <= local_row ? owned : above) = middle;
+  }
+  return shard.rank + owned * shard.ranks;
+}
+
+}  // namespace
+
 std::uint64_t Shard::global_row(std::uint64_t local_row) const {
   // Contiguous shards keep first - local constant over all columns, so rows of the padding behind the last head work too.
   if (map == ShardMap::contiguous) return first[0] - local[0] + local_row;
-  // Striped: the owned columns are every ranks-th, with rising local starts.
-  std::size_t owned = 0, above = (first.size() - rank + ranks - 1) / ranks;
-  while (above - owned > 1) {
-    const std::size_t middle = (owned + above) / 2;
-    (local[rank + middle * ranks] <= local_row ? owned : above) = middle;
-  }
-  const std::size_t column = rank + owned * ranks;
+  const std::size_t column = striped_column(*this, local_row);
   return first[column] + (local_row - local[column]);
+}
+
+std::uint64_t Shard::run(std::uint64_t local_row) const {
+  if (map == ShardMap::contiguous) return rows - local_row;
+  const std::size_t column = striped_column(*this, local_row);
+  return last[column] - first[column] - (local_row - local[column]);
 }
 
 Shard make_shard(const TableSpec& spec, std::size_t layer_index, ShardMap map, std::uint32_t ranks, std::uint32_t rank) {

@@ -27,6 +27,8 @@ struct Shard {
 
   // Global row of a local one (< rows).
   std::uint64_t global_row(std::uint64_t local_row) const;
+  // Rows of the shard from a local one (< rows) on whose global rows follow one another.
+  std::uint64_t run(std::uint64_t local_row) const;
 };
 
 // Throws UsageError when rank >= ranks, or striped needs more ranks than there are heads.

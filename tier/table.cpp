@@ -9,7 +9,7 @@
 #include <xxhash.h>
 
 #include "platforms/error.hpp"
-#include "tier/hash/family.hpp"
+#include "tier/hash_family.hpp"
 #include "tier/table/fields.hpp"
 #include "tier/table/model_config.hpp"
 #include "tier/table/strict_json.hpp"
@@ -170,7 +170,8 @@ DerivedSpec table_spec_from_config(const std::string& config_path, const std::st
                             fmt::join(looked_for, ", "), config.places()));
   }
   if (found.size() > 1)
-    config.fail(fmt::format("has tables of several hash families: choose one of {} with --hash", fmt::join(found_names, ", ")));
+    config.fail(
+        fmt::format("has tables of several hash families: choose one of {} with --hash", fmt::join(found_names, ", ")));
   SpecDraft draft;
   draft.fields["name"] = name.empty() ? config.model_type() : name;
   draft.fields["hash"] = found.front()->name;

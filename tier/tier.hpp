@@ -65,8 +65,9 @@ struct TierOptions {
   std::uint32_t prefill_tokens = 0;  // of the largest prefill chunk; 0: no prefill by reads
   std::vector<LayerSetup> layers;    // one per layer of the spec, in depth order
   PageGeometry geometry;
-  std::vector<PageFold> folds;    // one per layer
-  std::uint64_t seed = 1;         // of the generated rows
+  std::vector<PageFold> folds;            // one per layer
+  std::shared_ptr<const TableRows> rows;  // what images and host tables hold; null: generated with the seed
+  std::uint64_t seed = 1;                 // of generated rows
   bool first_layer_first = true;  // submit layer 1's pages before planning the next layer; off: plan all, then submit
   bool row_dedup = true, page_dedup = true;
   bool verify_checksum = false;

@@ -27,7 +27,8 @@ struct RunArguments {
   std::string campaign = "quickstart", placement, windows, device = "cpu", gate = "auto", work = "spin", format = "table",
               out, scratch = "slacktier-scratch";
   std::vector<std::string> traces, disks;
-  std::string token_map, workloads, rank, sessions, q, blocks, block_steps, warm_steps, seed, prefill, prefill_chunk;
+  std::string token_map, rows, verify_sample, workloads, rank, sessions, q, blocks, block_steps, warm_steps, seed, prefill,
+      prefill_chunk;
   std::uint64_t size = 0;
   int model_layers = 0;
   double step_ms = 0;
@@ -115,8 +116,13 @@ int run(const RunArguments& arguments, const Invocation& invocation) {
     throw UsageError("--windows brings its own layers and times: leave out --model-layers and --step-ms");
   options.model = assumed ? uniform_model(arguments.model_layers, static_cast<Nanos>(arguments.step_ms * 1e6))
                   : arguments.windows.empty() ? paper_v41_model()
-                                            : model_from_windows(read_envelope(arguments.windows, "windows"), layers,
-                                                                 campaign.sessions * campaign.tokens_per_session);
+                                              : model_from_windows(read_envelope(arguments.windows, "windows"), layers,
+                                                                   campaign.sessions * campaign.tokens_per_session);
+  if (!arguments.rows.empty()) {
+    options.images.rows = checkpoint_table(load_table_spec(campaign.table), arguments.rows);
+    options.verify_sample = 200;
+  }
+  apply_number(arguments.verify_sample, "--verify-sample", options.verify_sample);
   options.images.disks = arguments.disks;
   options.images.quiet = arguments.quiet;
   if (options.images.disks.empty()) options.images.disks = {arguments.scratch};
@@ -181,6 +187,9 @@ void add_run_command(CLI::App& app, const Invocation& invocation, std::function<
   command->add_option("--trace", a.traces, "Token sessions, NAME=FILE or FILE (JSONL, plain, gzip or zstd); repeatable");
   command->add_option("--token-map", a.token_map,
                       "Token map of the table (little-endian int32 per raw id); needed with --trace of raw ids");
+  command->add_option("--rows", a.rows, "Safetensors checkpoint with the table's rows (folder or file); default: generated");
+  command->add_option("--verify-sample", a.verify_sample,
+                      "Pages of each image compared with their rows first; default 200 with --rows, else 0");
   command->add_flag("--top-up", a.top_up, "Add generated sessions when a trace has too few (labelled in the results)");
   command->add_option("--workloads", a.workloads, "Run only these workloads, comma-separated");
   command->add_option("--device", a.device, "Compute device: cpu, or cuda:0 where built")->capture_default_str();

@@ -5,6 +5,7 @@ import json
 import os
 import resource
 import signal
+import struct
 import subprocess
 import tempfile
 import time
@@ -52,7 +53,7 @@ class Tier(unittest.TestCase):
         self.assertEqual(ran.stdout, "")
 
     def test_help(self):
-        for command in [[], ["stage"], ["verify"], ["inspect"], ["discard"]]:
+        for command in [[], ["stage"], ["verify"], ["inspect"], ["discard"], ["table"], ["table", "from-config"], ["table", "show"]]:
             ran = self.run_tier(*command, "--help")
             self.assertIn("slacktier-tier", ran.stdout)
             self.assertEqual(ran.stderr, "")
@@ -103,6 +104,67 @@ class Tier(unittest.TestCase):
         self.run_tier("verify", "--table", self.table, *disks, "-q")
         self.run_tier("discard", *disks)
         self.assertEqual(os.listdir(self.folder), ["tiny.json"])
+
+    def test_a_new_model_from_its_config(self):
+        config = self.path("config.json")
+        with open(config, "w", encoding="utf-8") as file:
+            json.dump({"model_type": "gemma9", "text_config": {"num_hidden_layers": 3, "hidden_size_per_layer_input": 32,
+                                                              "vocab_size_per_layer_input": 1000, "vocab_size": 1000}}, file)
+        spec = self.path("gemma9.json")
+        self.assertEqual(self.run_tier("table", "from-config", config, "-o", spec).stdout, "")
+        with open(spec, encoding="utf-8") as file:
+            self.assertEqual(json.load(file), json.loads(self.run_tier("table", "from-config", config).stdout))
+        self.refused(2, ["gemma9.json", "there already", "--force"], "table", "from-config", config, "-o", spec)
+        self.run_tier("table", "from-config", config, "-o", spec, "--force", "--name", "mine")
+        plain = self.path("plain.json")
+        with open(plain, "w", encoding="utf-8") as file:
+            json.dump({"model_type": "llama", "vocab_size": 7}, file)
+        self.refused(2, ["cannot be written"], "table", "from-config", config, "-o", self.path("no/such.json"))
+        self.refused(2, ["no lookup table that is known", "engram_layer_ids", "no text_config"], "table", "from-config", plain)
+        self.refused(2, ["subcommand"], "table")
+
+        shown = self.run_tier("table", "show", spec, "--ranks", "4").stdout
+        for part in ["mine", "token_id", "embed_tokens_per_layer", "250"]:
+            self.assertIn(part, shown)
+        table = json.loads(self.run_tier("table", "show", spec, "--ranks", "4", "--format", "json").stdout)
+        self.assertEqual([layer["layer"] for layer in table["layers"]], [0, 1, 2])
+        self.assertEqual(table["layers"][2]["ranks"][3], {"rank": 3, "rows": 250, "row_bytes": 16000, "pages": 4, "page_bytes": 16384, "columns": [0]})
+        built_in = json.loads(self.run_tier("table", "show", "engram_v41", "--ranks", "4", "--format", "json").stdout)
+        self.assertEqual(built_in["layers"][1]["ranks"][3]["columns"], [18, 19, 20, 21, 22, 23])
+        self.assertEqual(built_in["layers"][0]["rows"], 384006168)
+        # What is shown is what staging would write.
+        plan = json.loads(self.run_tier("stage", "--table", spec, "--ranks", "4", "--disk", self.path("x"), "--dry-run", "--format", "json").stdout)
+        self.assertEqual([s["pages"] for s in plan["segments"]], [rank["pages"] for layer in table["layers"] for rank in layer["ranks"]])
+
+    def test_rows_of_a_checkpoint(self):
+        spec = self.path("g.json")
+        with open(spec, "w", encoding="utf-8") as file:
+            json.dump({"name": "g", "hash": "token_id", "record": "bf16", "num_hidden_layers": 2, "hidden_size_per_layer_input": 32,
+                       "vocab_size_per_layer_input": 500, "vocab_size": 500, "rows": {"weight": "e", "column_split": True}}, file)
+        rows = os.urandom(500 * 128)
+        header = json.dumps({"e": {"dtype": "BF16", "shape": [500, 64], "data_offsets": [0, len(rows)]}}).encode()
+        for name, data in [("m.safetensors", rows), ("other.safetensors", rows[::-1])]:
+            with open(self.path(name), "wb") as file:
+                file.write(struct.pack("<Q", len(header)) + header + data)
+        image = ["--disk", self.path("g.img")]
+        from_rows = ["--table", spec, "--rows", self.path("m.safetensors")]
+        self.run_tier("stage", *from_rows, *image, "-q")
+        self.assertIn("safetensors fingerprint=", self.run_tier("inspect", *image).stdout)
+        with open(self.path("g.img"), "rb") as file:
+            file.seek(1 << 20)
+            self.assertEqual(file.read(64), rows[:64])
+        self.assertIn("0 of 9 pages are bad", self.run_tier("verify", *from_rows, *image, "--sample", "9").stdout)
+        self.assertIn("0 of 16 pages are bad", self.run_tier("verify", *from_rows, *image, "--all").stdout)
+        self.refused(2, ["excludes"], "verify", *from_rows, *image, "--all", "--sample", "9")
+        self.refused(2, ["another origin", "--rows"], "verify", "--table", spec, *image)
+        self.refused(2, ["another origin"], "verify", "--table", spec, "--rows", self.path("other.safetensors"), *image)
+        self.refused(2, ["origin is", "discard it first"], "stage", "--table", spec, "--rows", self.path("other.safetensors"), *image)
+        self.refused(2, ["truncated", "m.safetensors"], "stage", "--table", spec, "--rows", self.truncated("m.safetensors"), *image)
+        self.refused(2, ["does not say where"], "stage", "--table", self.table, "--rows", self.path("other.safetensors"), *image)
+
+    def truncated(self, name):
+        os.truncate(self.path(name), os.path.getsize(self.path(name)) - 1)
+        return self.path(name)
 
     def test_built_in_table_at_a_size(self):
         disk = ["--disk", self.path("a.img")]

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "platforms/quantity.hpp"
+#include "tier/image/header_area.hpp"
 
 namespace slacktier::cli {
 
@@ -34,35 +35,22 @@ std::string describe_text(const ImageHeader& header) {
   return text;
 }
 
+// What is stored of the header, in words for programs: units in names, and what follows from it.
 nlohmann::json describe_json(const ImageHeader& header) {
-  nlohmann::json segments = nlohmann::json::array();
-  for (const ImageSegment& s : header.segments) {
-    segments.push_back({{"layer", s.layer},
-                        {"rank", s.rank},
-                        {"rows", s.rows},
-                        {"pages", s.pages},
-                        {"stored_pages", s.stored_pages},
-                        {"base_bytes", s.base},
-                        {"image", fmt::format("{:016x}", s.image)}});
+  nlohmann::json json = header_json(header);
+  for (nlohmann::json& segment : json["segments"]) {
+    segment["base_bytes"] = segment["base"];
+    segment.erase("base");
   }
-  return {{"version", header.version},
-          {"table", header.table},
-          {"fingerprint", header.fingerprint},
-          {"origin", header.origin},
-          {"seed", header.seed},
-          {"nonce", fmt::format("{:016x}", header.nonce)},
-          {"shard_map", to_string(header.shard_map)},
-          {"ranks", header.ranks},
-          {"page_bytes", header.geometry.page_bytes},
-          {"row_bytes", header.geometry.row_bytes},
-          {"rows_per_page", header.geometry.rows_per_page},
-          {"paths", header.paths},
-          {"disk_bytes", header.disk_bytes()},
-          {"bytes", header.page_bytes()},
-          {"staged_bytes", header.staged_bytes},
-          {"complete", header.complete},
-          {"scaled", header.scaled()},
-          {"segments", segments}};
+  json.erase("disk");
+  json.erase("disks");
+  json["version"] = header.version;
+  json["rows_per_page"] = header.geometry.rows_per_page;
+  json["paths"] = header.paths;
+  json["disk_bytes"] = header.disk_bytes();
+  json["bytes"] = header.page_bytes();
+  json["scaled"] = header.scaled();
+  return json;
 }
 
 }  // namespace slacktier::cli

@@ -17,11 +17,11 @@ namespace slacktier::cli {
 namespace {
 
 struct ImageSettings {
-  std::string table;
+  std::string table, rows;
   std::vector<std::string> disks, serials;
   std::uint64_t sample = 0;
   int threads = 0;
-  bool quiet = false, json = false;
+  bool all = false, quiet = false, json = false;
 };
 
 // The table of an image: the one given, or the built-in one of the name that its header gives.
@@ -39,8 +39,10 @@ TableSpec table_of(const ImageSettings& settings) {
 int verify(const ImageSettings& settings) {
   VerifyReport report;
   {
+    const TableSpec spec = table_of(settings);
+    const auto rows = settings.rows.empty() ? nullptr : checkpoint_table(spec, settings.rows);
     auto progress = watch("verifying", false, settings.quiet);
-    report = verify_image(table_of(settings), settings.disks, settings.sample, std::move(progress), settings.threads);
+    report = verify_image(spec, settings.disks, settings.sample, std::move(progress), settings.threads, rows);
   }
   if (settings.json) {
     const nlohmann::json json{{"pages", report.pages}, {"bad", report.bad}, {"first_bad", report.first_bad}};
@@ -77,9 +79,12 @@ Command add_verify(CLI::App& app) {
   add_disks(app, settings->disks, "Disk of the image, in any order. Repeatable");
   app.add_option("--table", settings->table, "Table that the image should hold; default the built-in one of its name")
       ->type_name("NAME|FILE.json");
-  app.add_option("--sample", settings->sample, "Check this many different random pages only")
-      ->check(CLI::PositiveNumber)
-      ->type_name("N");
+  app.add_option("--rows", settings->rows, "Safetensors checkpoint that the image was staged from; default generated rows")
+      ->type_name("DIR|FILE");
+  CLI::Option* const sample = app.add_option("--sample", settings->sample, "Check this many different random pages only")
+                                  ->check(CLI::PositiveNumber)
+                                  ->type_name("N");
+  app.add_flag("--all", settings->all, "Check every page; the default")->excludes(sample);
   app.add_option("--threads", settings->threads, "Threads that read; default two for every CPU, 16 for samples")
       ->check(CLI::Range(1, 1024))
       ->type_name("N");

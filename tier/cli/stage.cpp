@@ -17,7 +17,7 @@ namespace slacktier::cli {
 namespace {
 
 struct StageSettings {
-  std::string table = "engram_v41", shard_map = "contiguous", size, page_size = "4096";
+  std::string table = "engram_v41", rows, shard_map = "contiguous", size, page_size = "4096";
   StageOptions options;
   bool replace = false, dry_run = false, quiet = false, json = false;
 };
@@ -60,6 +60,7 @@ int run(StageSettings& settings) {
   if (!settings.size.empty()) options.max_bytes = parse_bytes("--size", settings.size);
   options.page_bytes = page_bytes_option(settings.page_size);
   const TableSpec spec = load_table_spec(settings.table);
+  if (!settings.rows.empty()) options.rows = checkpoint_table(spec, settings.rows);
   const ImageHeader plan = plan_image(spec, options);
   if (settings.dry_run) return dry_run(settings, plan);
   if (settings.replace) discard_existing(options);
@@ -97,10 +98,12 @@ int run(StageSettings& settings) {
 Command add_stage(CLI::App& app) {
   const auto settings = std::make_shared<StageSettings>();
   StageOptions& options = settings->options;
-  app.description("Writes an image of generated rows; goes on where an interrupted staging of it ended.");
+  app.description("Writes a table's rows as an image; goes on where an interrupted staging of it ended.");
   app.add_option("--table", settings->table,
-                 fmt::format("Built-in table ({}) or a JSON file; default engram_v41", fmt::join(built_in_tables(), ", ")))
+                 fmt::format("Table: {}, or a JSON file; default the first", fmt::join(built_in_tables(), ", ")))
       ->type_name("NAME|FILE.json");
+  app.add_option("--rows", settings->rows, "Safetensors checkpoint with the rows (folder or file); default generated rows")
+      ->type_name("DIR|FILE");
   add_disks(app, options.disks, "File (created) or block device; pages are striped over all given. Repeatable");
   app.add_option("--layers", options.layers, "Layers to stage, such as 1,14; default all of the table")
       ->delimiter(',')

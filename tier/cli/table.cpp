@@ -48,8 +48,12 @@ nlohmann::json rank_json(const TableSpec& spec, std::size_t layer, const TableSe
   for (std::size_t c = 0; c < shard.first.size(); ++c)
     if (shard.first[c] < shard.last[c]) columns.push_back(c);
   const std::uint64_t pages = geometry.pages(shard.rows);
-  return {{"rank", rank},        {"rows", shard.rows},          {"row_bytes", shard.rows * spec.row_bytes},
-          {"pages", pages},      {"page_bytes", pages * geometry.page_bytes}, {"columns", columns}};
+  return {{"rank", rank},
+          {"rows", shard.rows},
+          {"row_bytes", shard.rows * spec.row_bytes},
+          {"pages", pages},
+          {"page_bytes", pages * geometry.page_bytes},
+          {"columns", columns}};
 }
 
 nlohmann::json show_json(const TableSpec& spec, const TableSettings& settings) {
@@ -94,21 +98,20 @@ int show(const TableSettings& settings) {
       spec.name, spec.fingerprint(), spec.hash, spec.max_ngram, spec.rows_per_token(), spec.vocabulary,
       spec.vocabulary == spec.raw_vocabulary ? "" : fmt::format(" ({} before compression)", spec.raw_vocabulary),
       spec.row_values, spec.row_bytes, geometry.rows_per_page, geometry.page_bytes, settings.ranks, settings.shard_map);
-  if (!spec.tensors.weight.empty())
-    fmt::print("checkpoint   {}\n", fmt::join(spec.tensors.weight, "\n          or "));
+  if (!spec.tensors.weight.empty()) fmt::print("checkpoint   {}\n", fmt::join(spec.tensors.weight, "\n          or "));
   fmt::print("\n{:>7} {:>6} {:>13} {:>13} {:>13} {:>13}  {}\n", "layer", "rank", "rows", "bytes", "pages", "on disk",
              "columns");
   std::uint64_t rows = 0, bytes = 0, pages = 0, disk = 0;
   for (const nlohmann::json& layer : json["layers"]) {
     for (const nlohmann::json& rank : layer["ranks"]) {
       const auto columns = rank["columns"].get<std::vector<std::size_t>>();
-      fmt::print("{:>7} {:>6} {:>13} {:>13} {:>13} {:>13}  {}\n", layer["layer"].get<int>(),
-                 rank["rank"].get<std::uint32_t>(), rank["rows"].get<std::uint64_t>(),
-                 bytes_text(rank["row_bytes"].get<std::uint64_t>()), rank["pages"].get<std::uint64_t>(),
-                 bytes_text(rank["page_bytes"].get<std::uint64_t>()),
-                 columns.empty()                                          ? "none"
-                 : columns.back() - columns.front() + 1 == columns.size() ? fmt::format("{}-{}", columns.front(), columns.back())
-                                                                          : fmt::format("{}", fmt::join(columns, ",")));
+      fmt::print(
+          "{:>7} {:>6} {:>13} {:>13} {:>13} {:>13}  {}\n", layer["layer"].get<int>(), rank["rank"].get<std::uint32_t>(),
+          rank["rows"].get<std::uint64_t>(), bytes_text(rank["row_bytes"].get<std::uint64_t>()),
+          rank["pages"].get<std::uint64_t>(), bytes_text(rank["page_bytes"].get<std::uint64_t>()),
+          columns.empty()                                          ? "none"
+          : columns.back() - columns.front() + 1 == columns.size() ? fmt::format("{}-{}", columns.front(), columns.back())
+                                                                   : fmt::format("{}", fmt::join(columns, ",")));
       rows += rank["rows"].get<std::uint64_t>();
       bytes += rank["row_bytes"].get<std::uint64_t>();
       pages += rank["pages"].get<std::uint64_t>();

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <set>
 
-#include "tier/hash/family.hpp"
+#include "tier/hash_family.hpp"
 #include "tier/numpy_random.hpp"
 #include "tier/primes.hpp"
 
@@ -76,7 +76,6 @@ void engram_from_config(const ModelConfig& config, SpecDraft& draft) {
 
 }  // namespace
 
-extern const HashFamily engram_family{
-    "engram", read_engram, make_ngram_hash, {"engram_layer_ids"}, engram_from_config};
+extern const HashFamily engram_family{"engram", read_engram, make_ngram_hash, {"engram_layer_ids"}, engram_from_config};
 
 }  // namespace slacktier

@@ -2,12 +2,11 @@
 // row mix mod prime of its own part of the table.
 #include <fmt/format.h>
 
-#include <bit>
 #include <cstdint>
 #include <cstring>
 
 #include "platforms/error.hpp"
-#include "tier/hash/family.hpp"
+#include "tier/hash_family.hpp"
 #include "tier/ngram_rows.hpp"
 
 namespace slacktier {

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "tier/hash/family.hpp"
+#include "tier/hash_family.hpp"
 #include "tier/primes.hpp"
 #include "tier/table/mix.hpp"
 
@@ -63,14 +63,14 @@ void ple_from_config(const ModelConfig& config, SpecDraft& draft) {
   fields["seed"] = seed ? *seed : nlohmann::json(1234);
   if (!seed) draft.notes.emplace_back("seed: the config names none; the model's default is 1234");
   const std::string table = "layers.{layer}.ple.ple_embedding.ngram_embedding.";
-  fields["rows"]["weight"] = {"model.language_model." + table + "shard_{part}.weight", "model." + table + "shard_{part}.weight",
-                              "model.language_model." + table + "weight", "model." + table + "weight"};
+  fields["rows"]["weight"] = {"model.language_model." + table + "shard_{part}.weight",
+                              "model." + table + "shard_{part}.weight", "model.language_model." + table + "weight",
+                              "model." + table + "weight"};
   fields["rows"]["scale"] = {"model.language_model." + table + "weight_scale", "model." + table + "weight_scale"};
 }
 
 }  // namespace
 
-extern const HashFamily ple_family{
-    "ple", read_ple, make_ngram_hash, {"ple_layer_ids"}, ple_from_config};
+extern const HashFamily ple_family{"ple", read_ple, make_ngram_hash, {"ple_layer_ids"}, ple_from_config};
 
 }  // namespace slacktier

@@ -1,16 +1,15 @@
-// LongCat's n-gram embedding: an n-gram's tokens are the digits of a number in base vocab_size, and head i of the table reads
-// row number mod M_i, with M_i = int(ngram_vocab_size_ratio * vocab_size + 2i + 1). Heads are order-major: i = (n - 2) *
-// emb_split_num + j for the orders n = 2 to emb_neighbor_num. The embedding is part of the model's input: it is read before
-// layer 0, whose window is zero. Look-backs before the start add nothing (digit 0), and so do those that meet an end of text;
-// an end of text itself sees back.
-// Source: LongCat-Flash-Lite's released modelling code as ported to Apple's mlx-lm (models/longcat_flash_ngram.py), and vLLM's
-// reference in its tests for the segments.
+// LongCat's n-gram embedding: an n-gram's tokens are the digits of a number in base vocab_size, and head i of the table
+// reads row number mod M_i, with M_i = int(ngram_vocab_size_ratio * vocab_size + 2i + 1). Heads are order-major: i = (n - 2)
+// * emb_split_num + j for the orders n = 2 to emb_neighbor_num. The embedding is part of the model's input: it is read
+// before layer 0, whose window is zero. Look-backs before the start add nothing (digit 0), and so do those that meet an end
+// of text; an end of text itself sees back. Source: LongCat-Flash-Lite's released modelling code as ported to Apple's mlx-lm
+// (models/longcat_flash_ngram.py), and vLLM's reference in its tests for the segments.
 #include <fmt/format.h>
 
 #include <cstdint>
 
 #include "platforms/error.hpp"
-#include "tier/hash/family.hpp"
+#include "tier/hash_family.hpp"
 #include "tier/ngram_rows.hpp"
 
 namespace slacktier {
@@ -31,8 +30,8 @@ class PolynomialHash final : public RowHash {
           throw UsageError(fmt::format("table {}: head {} is of order {}, not 1 to {}", spec.name, c, terms, depth_));
         // Terms are below vocabulary * size each; their sum must stay below 2^63.
         if ((static_cast<Wide>(terms) * spec.vocabulary * size) >> 63 != 0)
-          throw UsageError(fmt::format("table {}: head {} has too many rows for a vocabulary of {}", spec.name, c,
-                                       spec.vocabulary));
+          throw UsageError(
+              fmt::format("table {}: head {} has too many rows for a vocabulary of {}", spec.name, c, spec.vocabulary));
         layer.heads.push_back({{static_cast<std::uint64_t>((Wide{1} << 64) / size), size, table.head_offset[c]}, terms});
         std::uint64_t power = 1;  // vocabulary^d mod size
         for (std::size_t d = 0; d < depth_; ++d) {

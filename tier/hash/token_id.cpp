@@ -1,14 +1,15 @@
-// Per-layer embeddings that are looked up by the token alone (Gemma 3n and 4): row = token id. The model keeps one row for all
-// layers, [vocab_size_per_layer_input, num_hidden_layers * hidden_size_per_layer_input], and reads layer k's columns in layer
-// k. Here each layer's columns (or those of several layers in a row) are a table of their own, with the window of its first
-// layer, so that a layer reads no more than it needs by then. Ids outside the table read row 0, as Gemma 3n does; its
-// multimodal ids are those. Values are stored as in the checkpoint: the model multiplies by sqrt(hidden_size_per_layer_input).
-// Source: Gemma3nTextModel and Gemma4TextModel in Hugging Face transformers (get_per_layer_inputs).
+// Per-layer embeddings that are looked up by the token alone (Gemma 3n and 4): row = token id. The model keeps one row for
+// all layers, [vocab_size_per_layer_input, num_hidden_layers * hidden_size_per_layer_input], and reads layer k's columns in
+// layer k. Here each layer's columns (or those of several layers in a row) are a table of their own, with the window of its
+// first layer, so that a layer reads no more than it needs by then. Ids outside the table read row 0, as Gemma 3n does; its
+// multimodal ids are those. Values are stored as in the checkpoint: the model multiplies by
+// sqrt(hidden_size_per_layer_input). Source: Gemma3nTextModel and Gemma4TextModel in Hugging Face transformers
+// (get_per_layer_inputs).
 #include <fmt/format.h>
 
 #include <cstdint>
 
-#include "tier/hash/family.hpp"
+#include "tier/hash_family.hpp"
 
 namespace slacktier {
 
@@ -33,8 +34,8 @@ void read_token_id(SpecFields& fields, TableSpec& spec) {
   const auto group =
       fields.has("layers_per_column_group") ? fields.number("layers_per_column_group", 1, layers) : std::uint64_t{1};
   if (layers % group != 0) {
-    fields.fail("layers_per_column_group", fmt::format("{} does not divide the {} layers: records are of one size", group,
-                                                       layers));
+    fields.fail("layers_per_column_group",
+                fmt::format("{} does not divide the {} layers: records are of one size", group, layers));
   }
   if (width * group > 1 << 20) fields.fail("layers_per_column_group", "makes a record of more than 2^20 values");
   fields.record(spec, width * group, "hidden_size_per_layer_input");

@@ -46,11 +46,11 @@ std::uint64_t Chunks::chunks_within(std::uint64_t bytes) const {
   return low;
 }
 
-PageMaker::PageMaker(const TableSpec& spec, const ImageHeader& header) : header_(header) {
+PageMaker::PageMaker(const TableSpec& spec, const ImageHeader& header, const TableRows& rows) : header_(header) {
   for (const ImageSegment& segment : header.segments) {
     const std::size_t layer = spec.layer_index(segment.layer);
     const Shard shard = make_shard(spec, layer, header.shard_map, header.ranks, segment.rank);
-    origins_.push_back(generated_rows(spec, layer, shard, header.seed));
+    origins_.push_back(rows.origin(layer, shard));
   }
 }
 
@@ -62,8 +62,8 @@ void PageMaker::make(std::size_t segment_index, std::uint64_t page, std::span<st
     return;
   }
   const std::uint64_t first = page * g.rows_per_page, last = std::min(first + g.rows_per_page, segment.rows);
-  std::byte* at = out.data();
-  for (std::uint64_t row = first; row < last; ++row, at += g.row_bytes) origins_[segment_index]->row(row, at);
+  origins_[segment_index]->rows(first, last - first, out.data());
+  std::byte* const at = out.data() + (last - first) * g.row_bytes;
   std::memset(at, 0, static_cast<std::size_t>(out.data() + out.size() - at));
   seal_page(out, page, segment.image, header_.nonce);
 }

@@ -45,7 +45,7 @@ class Chunks {
 // Makes the pages of an image from its rows' origin.
 class PageMaker {
  public:
-  PageMaker(const TableSpec& spec, const ImageHeader& header);
+  PageMaker(const TableSpec& spec, const ImageHeader& header, const TableRows& rows);
   // Page number in its segment of slot `slot` on `disk`; the segment's stored_pages or more for slots that stay empty.
   std::uint64_t page_at(std::uint32_t disk, std::uint64_t slot) const { return slot * header_.disks + disk; }
   // A page in full, or zeros for an empty slot. Thread-safe. `out` holds one page.

@@ -37,33 +37,6 @@ std::uint64_t slot_checksum(const Slot& slot, std::span<const std::byte> json) {
 std::string hex(std::uint64_t value) { return fmt::format("{:016x}", value); }
 std::uint64_t from_hex(const nlohmann::json& text) { return std::stoull(text.get<std::string>(), nullptr, 16); }
 
-nlohmann::json to_json(const ImageHeader& header) {
-  nlohmann::json segments = nlohmann::json::array();
-  for (const ImageSegment& s : header.segments) {
-    segments.push_back({{"layer", s.layer},
-                        {"rank", s.rank},
-                        {"rows", s.rows},
-                        {"pages", s.pages},
-                        {"stored_pages", s.stored_pages},
-                        {"base", s.base},
-                        {"image", hex(s.image)}});
-  }
-  return {{"table", header.table},
-          {"fingerprint", header.fingerprint},
-          {"origin", header.origin},
-          {"seed", header.seed},
-          {"nonce", hex(header.nonce)},
-          {"shard_map", to_string(header.shard_map)},
-          {"ranks", header.ranks},
-          {"page_bytes", header.geometry.page_bytes},
-          {"row_bytes", header.geometry.row_bytes},
-          {"disks", header.disks},
-          {"disk", header.disk},
-          {"complete", header.complete},
-          {"staged_bytes", header.staged_bytes},
-          {"segments", segments}};
-}
-
 ImageHeader from_json(const nlohmann::json& json) {
   ImageHeader header;
   json.at("table").get_to(header.table);
@@ -99,8 +72,35 @@ ImageHeader from_json(const nlohmann::json& json) {
 
 }  // namespace
 
+nlohmann::json header_json(const ImageHeader& header) {
+  nlohmann::json segments = nlohmann::json::array();
+  for (const ImageSegment& s : header.segments) {
+    segments.push_back({{"layer", s.layer},
+                        {"rank", s.rank},
+                        {"rows", s.rows},
+                        {"pages", s.pages},
+                        {"stored_pages", s.stored_pages},
+                        {"base", s.base},
+                        {"image", hex(s.image)}});
+  }
+  return {{"table", header.table},
+          {"fingerprint", header.fingerprint},
+          {"origin", header.origin},
+          {"seed", header.seed},
+          {"nonce", hex(header.nonce)},
+          {"shard_map", to_string(header.shard_map)},
+          {"ranks", header.ranks},
+          {"page_bytes", header.geometry.page_bytes},
+          {"row_bytes", header.geometry.row_bytes},
+          {"disks", header.disks},
+          {"disk", header.disk},
+          {"complete", header.complete},
+          {"staged_bytes", header.staged_bytes},
+          {"segments", segments}};
+}
+
 std::vector<std::byte> encode_header(const ImageHeader& header, std::uint64_t sequence) {
-  const std::string json = to_json(header).dump();
+  const std::string json = header_json(header).dump();
   Slot slot;
   slot.length = static_cast<std::uint32_t>(json.size());
   slot.sequence = sequence;

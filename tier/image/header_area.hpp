@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +13,9 @@
 namespace slacktier {
 
 inline constexpr std::uint64_t header_slot_bytes = image_header_bytes / 2;
+
+// What a slot stores of a header.
+nlohmann::json header_json(const ImageHeader& header);
 
 // One slot's bytes, filled up with zeros to a multiple of 4 KiB. Throws UsageError when the segments do not fit.
 std::vector<std::byte> encode_header(const ImageHeader& header, std::uint64_t sequence);

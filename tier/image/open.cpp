@@ -97,14 +97,15 @@ ImageHeader open_image(const std::vector<std::string>& disks, const TableSpec& s
   return header;
 }
 
-void require_image(const ImageHeader& header, ShardMap map, std::uint32_t ranks, std::uint64_t seed) {
+void require_image(const ImageHeader& header, ShardMap map, std::uint32_t ranks, const TableRows& rows) {
   const std::string path = header.paths.empty() ? "the image" : header.paths.front();
   if (header.shard_map != map || header.ranks != ranks) {
     throw UsageError(fmt::format("{}: holds {} shards of {} ranks, the run is about {} shards of {}", path,
                                  to_string(header.shard_map), header.ranks, to_string(map), ranks));
   }
-  if (header.seed != seed) {
-    throw UsageError(fmt::format("{}: holds rows of seed {}, the run is about seed {}", path, header.seed, seed));
+  if (header.origin != rows.describe()) {
+    throw UsageError(fmt::format("{}: holds rows of another origin: {}, not {}; a checkpoint is named with --rows", path,
+                                 header.origin, rows.describe()));
   }
 }
 

@@ -60,9 +60,11 @@ ImageHeader plan_image(const TableSpec& spec, const StageOptions& options) {
   if (options.disks.size() > most_disks) {
     throw UsageError(fmt::format("{} disks: an image lies on at most {}", options.disks.size(), most_disks));
   }
+  const auto rows = options.rows ? options.rows : generated_table(spec, options.seed);
   ImageHeader header;
   header.table = spec.name;
   header.fingerprint = spec.fingerprint();
+  header.origin = rows->describe();
   header.seed = options.seed;
   header.shard_map = options.shard_map;
   header.ranks = options.ranks;
@@ -74,14 +76,13 @@ ImageHeader plan_image(const TableSpec& spec, const StageOptions& options) {
       const Shard shard = make_shard(spec, index, options.shard_map, options.ranks, rank);
       if (shard.rows == 0)
         throw UsageError(fmt::format("rank {} of {} owns no row of layer {}", rank, options.ranks, layer));
-      header.origin = generated_rows(spec, index, shard, options.seed)->describe();
       ImageSegment segment;
       segment.layer = layer;
       segment.rank = rank;
       segment.rows = shard.rows;
       segment.pages = header.geometry.pages(shard.rows);
       // Equal for equal contents, so that a page of an earlier staging shows as stale and one of another table as foreign.
-      segment.image = splitmix64(std::stoull(header.fingerprint, nullptr, 16) ^ splitmix64(options.seed));
+      segment.image = splitmix64(std::stoull(header.fingerprint, nullptr, 16) ^ splitmix64(rows->identity()));
       for (const std::uint64_t part : {static_cast<std::uint64_t>(options.shard_map), std::uint64_t{options.ranks},
                                        static_cast<std::uint64_t>(layer), std::uint64_t{rank}}) {
         segment.image = splitmix64(segment.image ^ part);

@@ -227,7 +227,8 @@ StageReport stage_image(const TableSpec& spec, const StageOptions& options) {
   const int wanted = options.threads > 0 ? options.threads : default_workers();
   const auto workers =
       static_cast<std::size_t>(std::clamp<std::uint64_t>(chunks.count() - first, 1, static_cast<std::uint64_t>(wanted)));
-  const PageMaker maker(spec, header);
+  const auto rows = options.rows ? options.rows : generated_table(spec, options.seed);
+  const PageMaker maker(spec, header, *rows);
   Dealer dealer(first, chunks.count(), workers);
   const auto save = [&] {
     const std::uint64_t written = dealer.written();

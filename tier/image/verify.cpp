@@ -47,7 +47,8 @@ class Findings {
 
 class Verifier {
  public:
-  Verifier(const TableSpec& spec, const ImageHeader& header) : header_(header), chunks_(header), maker_(spec, header) {
+  Verifier(const TableSpec& spec, const ImageHeader& header, const TableRows& rows)
+      : header_(header), chunks_(header), maker_(spec, header, rows) {
     for (const std::string& path : header.paths) {
       disks_.push_back(DiskFile::for_reading(path));
       disks_.back().open_bulk(false);
@@ -172,9 +173,15 @@ std::vector<std::uint64_t> draw_sample(std::uint64_t sample, std::uint64_t pages
 }  // namespace
 
 VerifyReport verify_image(const TableSpec& spec, const std::vector<std::string>& disks, std::uint64_t sample,
-                          std::function<void(std::uint64_t done, std::uint64_t total)> progress, int threads) {
+                          std::function<void(std::uint64_t done, std::uint64_t total)> progress, int threads,
+                          std::shared_ptr<const TableRows> rows) {
   const ImageHeader header = open_image(disks, spec);
-  Verifier verifier(spec, header);
+  if (!rows) rows = generated_table(spec, header.seed);
+  if (header.origin != rows->describe()) {
+    throw UsageError(fmt::format("{}: holds rows of another origin: {}, not {}; name their checkpoint with --rows",
+                                 header.paths[0], header.origin, rows->describe()));
+  }
+  Verifier verifier(spec, header, *rows);
   std::uint64_t total = 0;
   for (const ImageSegment& segment : header.segments) total += segment.stored_pages;
   std::vector<std::uint64_t> drawn;

@@ -18,6 +18,7 @@ Tier::Tier(Device& device, const TableSpec& spec, TierOptions options)
   if (options_.layers.size() != n_layers || options_.folds.size() != n_layers)
     throw UsageError(
         fmt::format("placement: {} layers given, table {} has {}", options_.layers.size(), spec.name, n_layers));
+  if (!options_.rows) options_.rows = generated_table(spec, options_.seed);
   if (options_.max_tokens == 0) throw UsageError("placement: a step needs at least one token");
   device.load_module(tier_modules());
   const auto max_lookups = static_cast<std::uint32_t>(options_.max_tokens * columns);
@@ -88,7 +89,7 @@ std::unique_ptr<Tier::Layer> Tier::make_layer(std::size_t l, std::uint32_t first
   layer->index = l;
   layer->setup = options_.layers[l];
   layer->shard = make_shard(spec_, l, options_.shard_map, options_.ranks, options_.rank);
-  layer->origin = generated_rows(spec_, l, layer->shard, options_.seed);
+  layer->origin = options_.rows->origin(l, layer->shard);
   layer->descriptors = device_.allocate_host(max_lookups * sizeof(Descriptor));
   layer->out = device_.allocate_device(std::size_t{max_lookups} * spec_.row_values * sizeof(std::uint16_t));
   layer->signal = new (static_cast<Signal*>(signals_->host()) + l) Signal;
@@ -157,7 +158,7 @@ Tier::OpenSource& Tier::open_source(const LayerSetup& setup) {
   auto open = std::make_unique<OpenSource>();
   open->setup = setup;
   open->image = open_image(setup.disks, spec_);
-  require_image(open->image, options_.shard_map, options_.ranks, options_.seed);
+  require_image(open->image, options_.shard_map, options_.ranks, *options_.rows);
   SourceOptions source;
   source.threads = setup.threads;
   source.registration = setup.registration;

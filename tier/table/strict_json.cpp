@@ -23,6 +23,9 @@ nlohmann::json parse_strict_object(std::string_view text, const std::string& whe
     }
     return true;
   };
+  // nlohmann takes a NUL for the end of its input and would ignore what follows.
+  if (const auto nul = text.find('\0'); nul != std::string_view::npos)
+    throw UsageError(fmt::format("{}: not JSON: a NUL at byte {}", where, nul));
   try {
     nlohmann::json object = nlohmann::json::parse(text.begin(), text.end(), reject_twins);
     if (!object.is_object()) throw UsageError(where + ": is not a JSON object of fields");

@@ -8,8 +8,8 @@
 
 namespace slacktier {
 
-// The object in `text`. Throws UsageError naming `where`: with the line of a syntax error, for a key that stands twice in one
-// object (nlohmann would silently keep the last), and for anything but an object.
+// The object in `text`. Throws UsageError naming `where`: with the line of a syntax error, for a key that stands twice in
+// one object (nlohmann would silently keep the last), and for anything but an object.
 nlohmann::json parse_strict_object(std::string_view text, const std::string& where);
 
 // A file of at most `limit` bytes. Throws UsageError naming it when it cannot be read or is larger.

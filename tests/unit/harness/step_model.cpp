@@ -37,9 +37,8 @@ TEST_CASE("a measured window of layer 0 is kept", "[step_model]") {
   CHECK(model.window(0) == 15'000);
   CHECK(model.window(1) == 245'000);
   CHECK(model.step() == 700'000);
-  CHECK_THROWS_WITH(
-      model_from_windows(windows({{{"k", 0}, {"w_ms", 0.5}}, {{"k", 1}, {"w_ms", 0.2}}}, 3, 0.7), {0, 1}, 8),
-      contains_text("layer 1"));
+  CHECK_THROWS_WITH(model_from_windows(windows({{{"k", 0}, {"w_ms", 0.5}}, {{"k", 1}, {"w_ms", 0.2}}}, 3, 0.7), {0, 1}, 8),
+                    contains_text("layer 1"));
 }
 
 TEST_CASE("a model that nobody has measured has equal layers", "[step_model]") {

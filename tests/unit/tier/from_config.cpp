@@ -85,9 +85,9 @@ TEST_CASE("what a config does not say is said", "[from_config]") {
 
 TEST_CASE("names that fields have had are found", "[from_config]") {
   const Folder folder;
-  const auto old = changed(changed(changed(longcat, "ngram_vocab_size_ratio", "oe_vocab_size_ratio"), "emb_neighbor_num",
-                                   "oe_neighbor_num"),
-                           "emb_split_num", "oe_split_num");
+  const auto old = changed(
+      changed(changed(longcat, "ngram_vocab_size_ratio", "oe_vocab_size_ratio"), "emb_neighbor_num", "oe_neighbor_num"),
+      "emb_split_num", "oe_split_num");
   CHECK(folder.load(old).fingerprint() == fingerprint_as_mine("longcat_flash_lite"));
   // Without a text_config all fields lie at the top.
   nlohmann::json flat = nlohmann::json::parse(v41)["text_config"];
@@ -116,6 +116,7 @@ TEST_CASE("a config without a known table, or with half of one, is answered by n
             {"ngram_exclude_sp_token"});
   complains("{\"vocab_size\": 1,}", {"config.json:1: not JSON"});
   complains("[]", {"not a JSON object"});
+  complains(longcat + std::string(1, '\0') + "{}", {"a NUL"});
   complains(R"({"text_config": 3})", {"text_config"});
   CHECK_THROWS_WITH(table_spec_from_config("/nowhere/config.json"), contains_text("/nowhere/config.json"));
   CHECK_THROWS_WITH(folder.derive(gemma, "engrim"), contains_text("unknown hash family"));
@@ -131,7 +132,8 @@ TEST_CASE("where a checkpoint holds the rows is read strictly", "[from_config]")
   const Folder folder;
   const auto spec = [&](const std::string& rows) {
     return load_table_spec(folder.write("t.json", R"({"name": "t", "hash": "token_id", "record": "bf16", "vocab_size": 9,
-      "num_hidden_layers": 2, "hidden_size_per_layer_input": 32, "vocab_size_per_layer_input": 9, "rows": )" + rows + "}"));
+      "num_hidden_layers": 2, "hidden_size_per_layer_input": 32, "vocab_size_per_layer_input": 9, "rows": )" +
+                                                      rows + "}"));
   };
   const TableSpec table = spec(R"({"weight": ["a.{layer}", "b"], "scale": "s", "column_split": true})");
   CHECK(table.tensors.weight == std::vector<std::string>{"a.{layer}", "b"});

@@ -185,7 +185,8 @@ TEST_CASE("numpy's seeding, generator and bounded draws", "[hash]") {
 TEST_CASE("a hash that is not there is named with those that are", "[hash]") {
   TableSpec spec = load_table_spec("engram_v41");
   spec.hash = "polynomiol";
-  CHECK_THROWS_WITH(make_hash(spec), contains_text("polynomiol") && contains_text("engram or ple or token_id or polynomial"));
+  CHECK_THROWS_WITH(make_hash(spec),
+                    contains_text("polynomiol") && contains_text("engram or ple or token_id or polynomial"));
   CHECK(hash_families().size() >= 4);
 }
 

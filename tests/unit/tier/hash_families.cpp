@@ -6,7 +6,7 @@
 #include "tests/catch.hpp"
 #include "tests/unit/tier/scratch.hpp"
 #include "tier/hash.hpp"
-#include "tier/hash/family.hpp"
+#include "tier/hash_family.hpp"
 #include "tier/image.hpp"
 #include "tier/rows.hpp"
 
@@ -72,8 +72,7 @@ void read_backwards(SpecFields& fields, TableSpec& spec) {
   spec.layers.push_back(table);
 }
 
-const HashFamily backwards_family{"backwards", read_backwards,
-                                  [](const TableSpec& spec) -> std::unique_ptr<RowHash> {
+const HashFamily backwards_family{"backwards", read_backwards, [](const TableSpec& spec) -> std::unique_ptr<RowHash> {
                                     return std::make_unique<BackwardsHash>(spec);
                                   }};
 

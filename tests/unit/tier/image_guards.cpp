@@ -189,10 +189,12 @@ TEST_CASE("a run learns that an image is not the one it needs", "[image_guards]"
 
   CHECK_THROWS_WITH(open_image(options.disks, other), contains_text("holds table small") && contains_text("not other"));
   const ImageHeader header = open_image(options.disks, spec);
-  CHECK_NOTHROW(require_image(header, ShardMap::contiguous, 4, 1));
-  CHECK_THROWS_WITH(require_image(header, ShardMap::contiguous, 4, 2), contains_text("seed 1") && contains_text("seed 2"));
-  CHECK_THROWS_WITH(require_image(header, ShardMap::striped, 4, 1), contains_text("striped shards of 4"));
-  CHECK_THROWS_WITH(require_image(header, ShardMap::contiguous, 8, 1), contains_text("shards of 8"));
+  const auto ours = generated_table(spec, 1);
+  CHECK_NOTHROW(require_image(header, ShardMap::contiguous, 4, *ours));
+  CHECK_THROWS_WITH(require_image(header, ShardMap::contiguous, 4, *generated_table(spec, 2)),
+                    contains_text("seed=1") && contains_text("seed=2"));
+  CHECK_THROWS_WITH(require_image(header, ShardMap::striped, 4, *ours), contains_text("striped shards of 4"));
+  CHECK_THROWS_WITH(require_image(header, ShardMap::contiguous, 8, *ours), contains_text("shards of 8"));
   CHECK_THROWS_WITH(header.segment(1, 2),
                     contains_text("no layer 1 rank 2") && contains_text("layer 1 rank 3, layer 14 rank 3"));
 

@@ -1,5 +1,5 @@
-// A hash family: how its tables are described in JSON, and in models' own configs, and how its tokens become rows. Adding one
-// means writing one file with a HashFamily and adding its line to families.cpp.
+// A hash family: how its tables are described in JSON, and in models' own configs, and how its tokens become rows. Adding
+// one means writing one file with a HashFamily and adding its line to families.cpp.
 #pragma once
 
 #include <array>

@@ -8,9 +8,9 @@
 
 #include "harness/campaigns/campaigns.hpp"
 #include "platforms/error.hpp"
-#include "reports/error.hpp"
 #include "reports/json.hpp"
 #include "reports/paper.hpp"
+#include "tier/json_fields.hpp"
 
 namespace slacktier {
 namespace {
@@ -23,70 +23,53 @@ constexpr Campaign (*campaigns[])() = {
 };
 
 Campaign campaign_from_json(const Json& json, const std::string& file) {
-  static const std::set<std::string> known = {"name",        "summary",    "table",       "ranks",
-                                              "rank",        "shard_map",  "sessions",    "tokens_per_session",
-                                              "workloads",   "placements", "warm_steps",  "blocks",
-                                              "block_steps", "lead_steps", "image_bytes", "top_up",
-                                              "check",       "seed",       "prefill",     "prefill_chunk"};
-  if (!json.is_object()) throw InputError(fmt::format("{}: a campaign is a JSON object", file));
-  for (const auto& [key, value] : json.items())
-    if (!known.contains(key))
-      throw InputError(fmt::format("{}: unknown field '{}'; known are {}", file, key, fmt::join(known, ", ")));
+  JsonFields fields(json, file + ": ");
   Campaign campaign;
-  const auto number = [&](const char* key, auto& field) {
-    if (!json.contains(key)) return;
-    if (!json[key].is_number_unsigned() ||
-        json[key].get<std::uint64_t>() > std::numeric_limits<std::decay_t<decltype(field)>>::max())
-      throw InputError(fmt::format("{}: field {}: a whole number is needed, found {}", file, key, json[key].dump()));
-    field = json[key].get<std::decay_t<decltype(field)>>();
-  };
-  const auto text = [&](const Json& object, const char* key, std::string& field) {
-    if (!object.contains(key)) return;
-    if (!object[key].is_string()) throw InputError(fmt::format("{}: field {}: a string is needed", file, key));
-    field = object[key].get<std::string>();
-  };
-  const auto flag = [&](const char* key, bool& field) {
-    if (!json.contains(key)) return;
-    if (!json[key].is_boolean()) throw InputError(fmt::format("{}: field {}: true or false is needed", file, key));
-    field = json[key].get<bool>();
-  };
   campaign.name = file;
-  text(json, "name", campaign.name);
-  text(json, "summary", campaign.summary);
-  text(json, "table", campaign.table);
+  fields.read("name", campaign.name);
+  fields.read("summary", campaign.summary);
+  fields.read("table", campaign.table);
   std::string shard_map = to_string(campaign.shard_map);
-  text(json, "shard_map", shard_map);
+  fields.read("shard_map", shard_map);
   campaign.shard_map = parse_shard_map(shard_map);
   std::string prefill = "directory";
-  text(json, "prefill", prefill);
-  campaign.prefill_reads = parse_prefill(prefill, file + ": field prefill");
-  number("prefill_chunk", campaign.prefill_chunk);
-  number("ranks", campaign.ranks);
-  number("rank", campaign.rank);
-  number("sessions", campaign.sessions);
-  number("tokens_per_session", campaign.tokens_per_session);
-  number("warm_steps", campaign.warm_steps);
-  number("blocks", campaign.blocks);
-  number("block_steps", campaign.block_steps);
-  number("lead_steps", campaign.lead_steps);
-  number("image_bytes", campaign.image_bytes);
-  number("seed", campaign.seed);
-  flag("top_up", campaign.top_up);
-  flag("check", campaign.check);
-  for (const Json& entry : json.value("workloads", Json::array())) {
+  fields.read("prefill", prefill);
+  campaign.prefill_reads = parse_prefill(prefill, fields.place("prefill"));
+  fields.read("prefill_chunk", campaign.prefill_chunk);
+  fields.read("ranks", campaign.ranks);
+  fields.read("rank", campaign.rank);
+  fields.read("sessions", campaign.sessions);
+  fields.read("tokens_per_session", campaign.tokens_per_session);
+  fields.read("warm_steps", campaign.warm_steps);
+  fields.read("blocks", campaign.blocks);
+  fields.read("block_steps", campaign.block_steps);
+  fields.read("lead_steps", campaign.lead_steps);
+  fields.read("image_bytes", campaign.image_bytes);
+  fields.read("seed", campaign.seed);
+  fields.read("top_up", campaign.top_up);
+  fields.read("check", campaign.check);
+  std::size_t i = 0;
+  for (const Json& entry : fields.list("workloads")) {
     Workload workload;
+    const std::string place = fmt::format("{}[{}]", fields.place("workloads"), i++);
     if (entry.is_string()) {
       workload.name = entry.get<std::string>();
     } else {
-      text(entry, "name", workload.name);
-      for (const Json& trace : entry.value("traces", Json::array())) workload.traces.push_back(trace.get<std::string>());
+      JsonFields of_workload(entry, place);
+      of_workload.read("name", workload.name);
+      for (const Json& trace : of_workload.list("traces")) {
+        if (!trace.is_string()) of_workload.fail("traces", fmt::format("file names are needed, found {}", trace.dump()));
+        workload.traces.push_back(trace.get<std::string>());
+      }
+      of_workload.finish();
     }
     campaign.workloads.push_back(workload);
   }
   const TableSpec spec = load_table_spec(campaign.table);
-  std::size_t i = 0;
-  for (const Json& entry : json.value("placements", Json::array()))
-    campaign.placements.push_back(placement_from_json(entry, spec, fmt::format("{}: placements[{}]", file, i++)));
+  i = 0;
+  for (const Json& entry : fields.list("placements"))
+    campaign.placements.push_back(placement_from_json(entry, spec, fmt::format("{}[{}]", fields.place("placements"), i++)));
+  fields.finish();
   return campaign;
 }
 
@@ -116,7 +99,7 @@ std::vector<Campaign> built_in_campaigns() {
 
 bool parse_prefill(const std::string& text, const std::string& where) {
   if (text != "directory" && text != "read")
-    throw InputError(fmt::format("{}: '{}'; use directory (no reads) or read", where, text));
+    throw UsageError(fmt::format("{}: '{}'; use directory (no reads) or read", where, text));
   return text == "read";
 }
 

@@ -39,14 +39,14 @@ struct Campaign {
   std::uint64_t steps() const { return warm_steps + std::uint64_t{blocks} * (lead_steps + block_steps); }
 };
 
-// "directory" or "read" as prefill_reads; throws InputError naming `where`.
+// "directory" or "read" as prefill_reads; throws UsageError naming `where`.
 bool parse_prefill(const std::string& text, const std::string& where);
 
 // What the paper has for one placement of a campaign under a workload.
 std::optional<PaperValue> paper_value(const Campaign& campaign, const std::string& placement, const std::string& workload);
 
 // A built-in campaign by name, or one from a JSON file (a path that ends in ".json"; fields as above, in snake_case). Throws
-// InputError naming file, field and fix, UsageError for an unknown name, listing those there are.
+// UsageError naming file, field and fix, or for an unknown name those there are.
 Campaign load_campaign(const std::string& name_or_path);
 std::vector<Campaign> built_in_campaigns();
 

@@ -19,12 +19,14 @@ struct LayerPlacement {
   std::uint32_t disks = 1;                // disks of the image that page sources read from
   int threads = 1;                        // I/O threads per disk
   std::uint64_t cache_rows_per_rank = 0;  // GPU cache of this layer
+  std::uint64_t cache_rows_reserved_per_rank = 0;  // what a running tier's cache may grow to; below the above: no more
 };
 
 struct Placement {
   std::string name;
   std::map<int, LayerPlacement> layers;  // by model layer
   std::string cache_policy = "clock";    // cache.policy: of every layer's directory
+  std::string hot_rows;                  // cache.hot_rows: file of a static cache's rows; empty: learnt in the warm-up
   bool first_layer_first = true;         // order "layer-first": a layer's reads are submitted before the next is planned
   bool row_dedup = true, page_dedup = true;
 
@@ -32,7 +34,7 @@ struct Placement {
 };
 
 // `json` is the results of a placement envelope, or an element of a campaign's placements, where layer "all" stands for
-// every layer that is not named. Throws InputError naming `where`, field and fix: unknown keys, sources and policies, layers
+// every layer that is not named. Throws UsageError naming `where`, field and fix: unknown keys, sources and policies, layers
 // that the table does not have or that are missing.
 Placement placement_from_json(const Json& json, const TableSpec& spec, const std::string& where);
 Json to_json(const Placement& placement);

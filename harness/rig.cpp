@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 
+#include "harness/hot_rows.hpp"
+#include "harness/row_counts.hpp"
 #include "platforms/error.hpp"
 #include "platforms/host.hpp"
 
@@ -56,6 +59,7 @@ Rig::Rig(Device& device, const TableSpec& spec, const Campaign& campaign, const 
     setup.hints = wanted.hints;
     setup.threads = wanted.threads;
     setup.cache_rows = wanted.cache_rows_per_rank;
+    setup.cache_rows_reserved = wanted.cache_rows_reserved_per_rank;
     setup.policy = placement.cache_policy;
     if (wanted.source == "dram")
       setup.host_table = tables[l].get();
@@ -81,19 +85,64 @@ Rig::Rig(Device& device, const TableSpec& spec, const Campaign& campaign, const 
 
 void Rig::warm(const StepTrace& trace, std::uint64_t steps) {
   const std::uint64_t rss_before = read_process_memory().resident;
-  const auto order = static_cast<std::size_t>(spec_.max_ngram);
-  for (std::uint64_t s = 0; s < steps; ++s) {
-    const StepView step = trace.step(s);
-    tier_->advance(step.prefill_context);
-    active_context_.clear();
-    for (std::size_t t = 0; t < step.active.size(); ++t)
-      if (step.active[t])
-        active_context_.insert(active_context_.end(), step.context.begin() + static_cast<std::ptrdiff_t>(t * order),
-                               step.context.begin() + static_cast<std::ptrdiff_t>((t + 1) * order));
-    tier_->advance(active_context_);
+  if (placement_.cache_policy == "static") {
+    hold_hot_rows(trace, steps);
+  } else {
+    for (std::uint64_t s = 0; s < steps; ++s) {
+      const StepView step = trace.step(s);
+      tier_->advance(step.prefill_context);
+      tier_->advance(active_context(step));
+    }
+    tier_->fill_advanced();
   }
-  tier_->fill_advanced();
   rss_growth_ += read_process_memory().resident - std::min(read_process_memory().resident, rss_before);
+}
+
+std::span<const std::uint32_t> Rig::active_context(const StepView& step) {
+  const auto order = static_cast<std::size_t>(spec_.max_ngram);
+  active_context_.clear();
+  for (std::size_t t = 0; t < step.active.size(); ++t)
+    if (step.active[t])
+      active_context_.insert(active_context_.end(), step.context.begin() + static_cast<std::ptrdiff_t>(t * order),
+                             step.context.begin() + static_cast<std::ptrdiff_t>((t + 1) * order));
+  return active_context_;
+}
+
+void Rig::hold_hot_rows(const StepTrace& trace, std::uint64_t steps) {
+  std::map<int, std::vector<std::uint32_t>> listed;
+  if (!placement_.hot_rows.empty()) listed = read_hot_rows(placement_.hot_rows, spec_);
+  const auto hash = make_hash(spec_);
+  const auto order = static_cast<std::size_t>(spec_.max_ngram);
+  std::vector<std::uint32_t> rows;
+  for (std::size_t l = 0; l < spec_.layers.size(); ++l) {
+    const Directory* directory = tier_->core(l).directory();
+    if (!directory) continue;
+    const Shard shard = make_shard(spec_, l, campaign_.shard_map, campaign_.ranks, campaign_.rank);
+    if (!placement_.hot_rows.empty()) {
+      const auto rows_of = listed.find(spec_.layers[l].layer);
+      if (rows_of == listed.end())
+        throw UsageError(fmt::format("{}: has no rows for layer {}", placement_.hot_rows, spec_.layers[l].layer));
+      tier_->hold(l, owned_rows(rows_of->second, shard));
+      continue;
+    }
+    RowCounts counts;
+    const auto count = [&](std::span<const std::uint32_t> context) {
+      const std::size_t columns = spec_.rows_per_token();
+      rows.resize(context.size() / order * columns);
+      hash->rows(l, context.data(), context.size() / order, rows.data());
+      std::size_t owned = 0;
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        const std::size_t c = i % columns;
+        if (rows[i] >= shard.first[c] && rows[i] < shard.last[c]) rows[owned++] = rows[i] - shard.first[c] + shard.local[c];
+      }
+      counts.add(std::span(rows).first(owned));
+    };
+    for (std::uint64_t s = 0; s < steps; ++s) {
+      count(trace.step(s).prefill_context);
+      count(active_context(trace.step(s)));
+    }
+    tier_->hold(l, counts.hottest(directory->reserved()));
+  }
 }
 
 void Rig::step(const StepView& step, bool measured) {

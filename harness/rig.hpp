@@ -40,7 +40,8 @@ class Rig {
   Rig(Device& device, const TableSpec& spec, const Campaign& campaign, const Placement& placement, const StepModel& model,
       const Images& images, const std::vector<std::unique_ptr<HostTable>>& tables);
 
-  // Steps of the trace through the directories without reads, then the caches filled from the rows' origin.
+  // Steps of the trace through the directories without reads, then the caches filled from the rows' origin. Caches of policy
+  // "static" get the rows of the placement's file, or those that these steps ask for most.
   void warm(const StepTrace& trace, std::uint64_t steps);
   // One live step. `measured` false: run and checked, not recorded. Throws DeviceError naming the page and disk of a failed
   // read.
@@ -60,6 +61,9 @@ class Rig {
   std::uint64_t rss_growth() const { return rss_growth_; }
 
  private:
+  void hold_hot_rows(const StepTrace& trace, std::uint64_t steps);
+  // Contexts of the step's active tokens, one after another; valid until the next call.
+  std::span<const std::uint32_t> active_context(const StepView& step);
   void record(const StepReport& report);
   void prefill(const StepView& step, bool measured);
 

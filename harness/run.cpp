@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <memory>
 #include <numeric>
 #include <random>
 
 #include "harness/generator.hpp"
+#include "harness/hot_rows.hpp"
 #include "harness/interleave.hpp"
 #include "harness/rig.hpp"
 #include "harness/sessions.hpp"
@@ -102,6 +104,7 @@ class WorkloadRun {
                         ProgressUnit::steps, stderr_progress(options.quiet));
       rigs_.back()->warm(trace_, campaign.warm_steps);
       progress.advance(campaign.warm_steps);
+      if (!options.control.empty() && rigs_.size() > 1) rigs_.back()->tier().watch_control(options.control);
     }
     for (const auto& placement : campaign.placements) run_order_[placement.name].reserve(campaign.blocks);
   }
@@ -124,6 +127,7 @@ class WorkloadRun {
           if (options_.stop && options_.stop()) throw Interrupted();
           rig.step(trace_.step(campaign_.warm_steps + block * per_block + s), s >= campaign_.lead_steps);
           progress.advance();
+          tell_control_news();
         }
       }
     }
@@ -159,7 +163,28 @@ class WorkloadRun {
   }
   const std::vector<std::unique_ptr<Rig>>& rigs() const { return rigs_; }
 
+  // What became of the control file's changes, in the order of its changes.
+  std::vector<Warning> control_warnings() const {
+    std::vector<Warning> warnings;
+    for (const auto& rig : rigs_)
+      for (const ControlNews& news : rig->tier().control_news())
+        warnings.push_back({news.problem.empty() ? "control_applied" : "control_refused",
+                            fmt::format("{}: {}", workload_.name, describe(*rig, news)), ""});
+    return warnings;
+  }
+
  private:
+  std::string describe(const Rig& rig, const ControlNews& news) const {
+    const std::string at = fmt::format("{}, before its step {}", rig.placement().name, news.epoch);
+    return news.problem.empty() ? fmt::format("{}: {} applied (change {})", at, options_.control, news.generation)
+                                : fmt::format("{}: {}; the old values stay", at, news.problem);
+  }
+
+  void tell_control_news() {
+    const auto& news = rigs_.back()->tier().control_news();
+    for (; told_ < news.size(); ++told_) fmt::print(stderr, "slacktier-harness: {}\n", describe(*rigs_.back(), news[told_]));
+  }
+
   ConfigurationResult configuration(Rig& rig, const Rig& baseline, std::size_t common,
                                     const std::vector<std::uint64_t>& table_bytes) {
     ConfigurationResult result;
@@ -244,6 +269,7 @@ class WorkloadRun {
   const StepTrace& trace_;
   std::vector<std::unique_ptr<Rig>> rigs_;
   std::map<std::string, std::vector<double>> run_order_;
+  std::size_t told_ = 0;  // control news that were said
 };
 
 Json settings_of(const Campaign& campaign, const TableSpec& spec, const Images& images, const StepModel& model,
@@ -282,6 +308,11 @@ Json settings_of(const Campaign& campaign, const TableSpec& spec, const Images& 
 
 RunOutcome run_campaign(Device& device, const Campaign& campaign, const RunOptions& options) {
   validate(campaign);
+  if (!options.control.empty() && campaign.placements.size() != 2)
+    throw UsageError(
+        fmt::format("--control {}: it belongs to one placement, the campaign has {} beside the baseline: give "
+                    "the one with --placement",
+                    options.control, campaign.placements.size() - 1));
   const TableSpec spec = load_table_spec(campaign.table);
   const int depth = static_cast<int>(options.model.layer_time.size());
   for (const auto& layer : spec.layers)
@@ -290,7 +321,9 @@ RunOutcome run_campaign(Device& device, const Campaign& campaign, const RunOptio
           fmt::format("table {} is read at layer {}, the step model has {} layers", spec.name, layer.layer, depth));
   const TokenMap map = options.token_map.empty() ? TokenMap() : TokenMap::load(options.token_map, spec);
 
-  // Sessions first: a trace that cannot be used is said before gigabytes are staged.
+  // What the placements read, and the sessions, first: a file that cannot be used is said before gigabytes are staged.
+  for (const auto& placement : campaign.placements)
+    if (!placement.hot_rows.empty()) read_hot_rows(placement.hot_rows, spec);
   std::vector<StepTrace> traces;
   for (const auto& workload : campaign.workloads)
     traces.push_back(record_steps(campaign, workload, spec, map, campaign.steps()));
@@ -301,6 +334,7 @@ RunOutcome run_campaign(Device& device, const Campaign& campaign, const RunOptio
   const Images images(campaign, spec, options.images);
   if (options.verify_sample > 0) images.verify(spec, options.verify_sample, options.quiet);
   envelope.settings = settings_of(campaign, spec, images, options.model, device.facts().name);
+  if (!options.control.empty()) envelope.settings["control"] = options.control;
   envelope.warnings = images.warnings();
   if (!options.model.measured_here) envelope.warnings.push_back({"windows_assumed", options.model.label, "/settings/model"});
   if (device.facts().backend == "cpu")
@@ -356,6 +390,7 @@ RunOutcome run_campaign(Device& device, const Campaign& campaign, const RunOptio
       envelope.warnings.push_back({"device_failure", error.what(), ""});
     }
     run.report(results, table_bytes);
+    for (const Warning& warning : run.control_warnings()) envelope.warnings.push_back(warning);
     outcome.mismatches += run.mismatches();
     if (run.mismatches() > 0) envelope.warnings.push_back({"mismatches", run.first_mismatch(), ""});
     if (outcome.interrupted || !outcome.failure.empty()) break;

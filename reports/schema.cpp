@@ -201,7 +201,7 @@ class Validator {
   SchemaOptions options_;
 };
 
-constexpr const char* kinds[] = {"windows", "reads", "misses", "gates", "placement", "results"};
+constexpr const char* kinds[] = {"windows", "reads", "misses", "gates", "placement", "control", "hot-rows", "results"};
 
 }  // namespace
 

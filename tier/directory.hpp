@@ -39,9 +39,10 @@ struct ResolveCounts {
 class Directory {
  public:
   // `policy` is a name of directory_policies(); rows < 2^31; slots above `rows` are cut to `rows` (a cache larger than the
-  // table holds the whole table). Throws UsageError for an unknown policy or more than max_slots slots, EnvironmentError
-  // when memory is refused.
-  static std::unique_ptr<Directory> make(const std::string& policy, std::uint64_t rows, std::uint64_t slots);
+  // table holds the whole table). `reserved` is the most slots that resize() may ask for; below `slots` it means `slots`.
+  // Throws UsageError for an unknown policy or more than max_slots slots, EnvironmentError when memory is refused.
+  static std::unique_ptr<Directory> make(const std::string& policy, std::uint64_t rows, std::uint64_t slots,
+                                         std::uint64_t reserved = 0);
   virtual ~Directory() = default;
 
   // Begins a step: slots touched from here on are not evicted before the next begin_step.
@@ -60,19 +61,29 @@ class Directory {
   // Ends the misses of a resolve: with ok, the row enters the directory with its slot; without, its slot is free again.
   virtual void settle(const Miss& miss, bool ok) = 0;
 
-  // Row of a slot, or UINT32_MAX for an empty one; slot of a row, or no_slot.
+  // Rows enter as if they had been read, in this order, into empty slots, the lowest first, until the list or the empty
+  // slots end; those held already are passed over. The one way into a cache of policy "static", whose rows come hottest
+  // first. Their slots are appended to `filled`. Between steps only.
+  virtual void hold(std::span<const std::uint32_t> rows, std::vector<std::uint32_t>& filled) = 0;
+
+  // Changes the slots in use, between steps only. Rows stay in their slots: growing keeps all, shrinking gives up those that
+  // the policy would evict first, whose slots are retired until the cache grows again. Throws UsageError above reserved().
+  virtual void resize(std::uint64_t slots) = 0;
+
+  // Row of a slot, or UINT32_MAX for an empty one; slot of a row, or no_slot. Slots are below reserved().
   virtual std::uint32_t row_of(std::uint32_t slot) const = 0;
   virtual std::uint32_t slot_of(std::uint32_t row) const = 0;
 
   std::uint64_t rows() const { return rows_; }
-  std::uint32_t slots() const { return slots_; }
+  std::uint32_t slots() const { return slots_; }        // rows that the cache may hold now
+  std::uint32_t reserved() const { return reserved_; }  // the most it may be resized to: slots are numbered below this
   virtual std::uint32_t occupied() const = 0;
   // Host bytes at full size: the row map, the slots' rows and the policy's own.
   virtual std::size_t bytes() const = 0;
 
  protected:
   std::uint64_t rows_ = 0;
-  std::uint32_t slots_ = 0;
+  std::uint32_t slots_ = 0, reserved_ = 0;
 };
 
 std::vector<std::string> directory_policies();

@@ -31,7 +31,7 @@ LayerCore::LayerCore(LayerCoreOptions options) : options_(std::move(options)) {
       owned_columns_.push_back({static_cast<std::uint32_t>(c), first, last - first, options_.shard.local[c]});
   if (options_.resident) return;
 
-  directory_ = Directory::make(options_.policy, options_.shard.rows, options_.cache_rows);
+  directory_ = Directory::make(options_.policy, options_.shard.rows, options_.cache_rows, options_.cache_rows_reserved);
   const std::size_t owned = n / std::max<std::size_t>(columns, 1) * owned_columns_.size();
   if (options_.buffers < owned)
     throw UsageError(
@@ -208,6 +208,21 @@ void LayerCore::settle() {
       for (std::size_t r = reads_.size(); r-- > 0;) free_buffers_.push_back(reads_[r].buffer);
   }
   state_ = State::idle;
+}
+
+void LayerCore::resize_cache(std::uint64_t rows) {
+  if (!directory_) throw UsageError("cache: a layer that lies in host memory has none");
+  directory_->resize(rows);
+  options_.cache_rows = rows;
+}
+
+void LayerCore::set_dedup(bool rows, bool pages) {
+  options_.row_dedup = rows;
+  options_.page_dedup = pages;
+}
+
+void LayerCore::hold(std::span<const std::uint32_t> local_rows, std::vector<std::uint32_t>& filled) {
+  if (directory_) directory_->hold(local_rows, filled);
 }
 
 void LayerCore::count_by_column() {

@@ -24,16 +24,16 @@ struct LayerCoreOptions {
   PageGeometry geometry;
   PageFold fold;
   Shard shard;
-  std::vector<int> order;  // n-gram order of each column, for counts by order
-  bool resident = false;   // rows come from the host table: no directory, no pages
+  bool resident = false;  // rows come from the host table: no directory, no pages
   std::string policy = "clock";
   std::uint64_t cache_rows = 0;
-  std::uint32_t max_lookups = 0;      // lookups of the largest step: tokens * columns
-  std::uint32_t first_buffer = 0;     // this layer's part of the page pool
-  std::uint32_t buffers = 0;          // at least pages_bound(); twice that survives one abandoned step unharmed
-  Descriptor* descriptors = nullptr;  // [max_lookups] where the gather reads them; null: the core keeps its own
-  bool row_dedup = true;              // a row requested twice in a step is read once
-  bool page_dedup = true;             // two rows of one page in a step read it once
+  std::uint64_t cache_rows_reserved = 0;  // the most that resize_cache may ask for; below cache_rows it means cache_rows
+  std::uint32_t max_lookups = 0;          // lookups of the largest step: tokens * columns
+  std::uint32_t first_buffer = 0;         // this layer's part of the page pool
+  std::uint32_t buffers = 0;              // at least pages_bound(); twice that survives one abandoned step unharmed
+  Descriptor* descriptors = nullptr;      // [max_lookups] where the gather reads them; null: the core keeps its own
+  bool row_dedup = true;                  // a row requested twice in a step is read once
+  bool page_dedup = true;                 // two rows of one page in a step read it once
 };
 
 struct LayerCounts {
@@ -88,6 +88,13 @@ class LayerCore {
   StepStatus on_wave(ChunkPlan& plan, std::size_t wave, std::span<const PageFault> faults);
   void abandon_wave(ChunkPlan& plan, std::size_t wave, std::uint64_t epoch, bool in_flight);
   void settle_chunk(const ChunkPlan& plan);
+
+  // What may change between steps, once the last one is settled. Rows keep their slots: see Directory::resize. Throws
+  // UsageError above the reserved rows, and for a resident layer.
+  void resize_cache(std::uint64_t rows);
+  void set_dedup(bool rows, bool pages);
+  // Local rows enter the cache as if read: see Directory::hold. The slots that got a row are appended to `filled`.
+  void hold(std::span<const std::uint32_t> local_rows, std::vector<std::uint32_t>& filled);
 
   const LayerCounts& counts() const { return counts_; }
   bool in_flight() const { return state_ == State::reading; }

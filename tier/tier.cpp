@@ -84,6 +84,7 @@ void Tier::enqueue_layer(Stream& main, std::size_t layer_index) {
 void Tier::enqueue_end(Stream& main) { main.timestamp(static_cast<std::int64_t*>(stamps_->host()) + 1); }
 
 void Tier::begin_step(std::span<const std::uint32_t> context, std::span<const std::uint8_t> active) {
+  if (control_file_) look_at_control();
   std::memcpy(context_, context.data(), context.size_bytes());
   std::memcpy(active_, active.data(), active.size_bytes());
   ++epoch_;
@@ -171,6 +172,7 @@ void Tier::start_reads(Layer& layer) {
   batch->read.faults = std::span(batch->faults).first(reads.size());
   batch->read.errors = std::span(batch->errors).first(reads.size());
   batch->read.epoch = planned_epoch_;
+  batch->read.segment = layer.segment;
   layer.source->pages->submit(batch->read);
 }
 
@@ -242,6 +244,7 @@ const StepReport& Tier::finish_step() {
   report_.epoch = epoch_;
   report_.step = stamps[1] - stamps[0];
   report_.indices = seen_indices_ - begin;
+  report_.control_generation = control_generation_;
   for (auto& layer : layers_) {
     LayerReport& out = report_.layers[layer->index];
     out.counts = layer->core->counts();
@@ -275,25 +278,27 @@ void Tier::advance(std::span<const std::uint32_t> context) {
 }
 
 void Tier::fill_advanced() {
-  for (auto& layer : layers_) {
-    if (layer->advanced.empty()) continue;
-    auto* records = static_cast<std::byte*>(filling_->host());
-    auto* slots = reinterpret_cast<std::uint32_t*>(records + filling_batch * spec_.row_bytes);
-    std::uint32_t count = 0;
-    for (std::size_t word = 0; word < layer->advanced.size(); ++word)
-      for (std::uint64_t& bits = layer->advanced[word]; bits != 0; bits &= bits - 1) {
-        const auto slot = static_cast<std::uint32_t>(word * 64 + static_cast<std::size_t>(std::countr_zero(bits)));
-        const std::uint32_t row = layer->core->directory()->row_of(slot);
-        if (row == UINT32_MAX) continue;
-        layer->origin->row(options_.folds[layer->index].row(row, options_.geometry),
-                           records + std::size_t{count} * spec_.row_bytes);
-        slots[count] = slot;
-        if (++count < filling_batch) continue;
-        store_records(*layer, count);
-        count = 0;
-      }
-    store_records(*layer, count);
-  }
+  for (auto& layer : layers_) fill_slots(*layer);
+}
+
+void Tier::fill_slots(Layer& layer) {
+  if (layer.advanced.empty()) return;
+  auto* records = static_cast<std::byte*>(filling_->host());
+  auto* slots = reinterpret_cast<std::uint32_t*>(records + filling_batch * spec_.row_bytes);
+  std::uint32_t count = 0;
+  for (std::size_t word = 0; word < layer.advanced.size(); ++word)
+    for (std::uint64_t& bits = layer.advanced[word]; bits != 0; bits &= bits - 1) {
+      const auto slot = static_cast<std::uint32_t>(word * 64 + static_cast<std::size_t>(std::countr_zero(bits)));
+      const std::uint32_t row = layer.core->directory()->row_of(slot);
+      if (row == UINT32_MAX) continue;
+      layer.origin->row(options_.folds[layer.index].row(row, options_.geometry),
+                        records + std::size_t{count} * spec_.row_bytes);
+      slots[count] = slot;
+      if (++count < filling_batch) continue;
+      store_records(layer, count);
+      count = 0;
+    }
+  store_records(layer, count);
 }
 
 void Tier::store_records(Layer& layer, std::uint32_t count) {
@@ -314,6 +319,30 @@ const std::uint16_t* Tier::rows_on_host(const Buffer& out, std::size_t bytes) co
   side_->copy(fetched_->host(), out.device(), bytes);
   side_->synchronize();
   return static_cast<const std::uint16_t*>(fetched_->host());
+}
+
+void Tier::resize_cache(std::size_t layer_index, std::uint64_t rows) {
+  Layer& layer = *layers_.at(layer_index);
+  {
+    // A source's thread may still end the quarantine of a step that was given up.
+    const std::lock_guard lock(layer.transitions);
+    layer.core->resize_cache(rows);
+  }
+  layer.setup.cache_rows = rows;
+  if (!layer.hot_rows.empty()) hold(layer_index, std::vector<std::uint32_t>(layer.hot_rows));
+}
+
+void Tier::hold(std::size_t layer_index, std::span<const std::uint32_t> local_rows) {
+  Layer& layer = *layers_.at(layer_index);
+  if (layer.core->resident()) return;
+  if (layer.setup.policy == "static") layer.hot_rows.assign(local_rows.begin(), local_rows.end());
+  advance_filled_.clear();
+  {
+    const std::lock_guard lock(layer.transitions);
+    layer.core->hold(local_rows, advance_filled_);
+  }
+  for (const std::uint32_t slot : advance_filled_) layer.advanced[slot / 64] |= std::uint64_t{1} << (slot % 64);
+  fill_slots(layer);
 }
 
 void Tier::check(CheckReport& report, std::size_t stride, std::size_t offset) const {

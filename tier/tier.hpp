@@ -18,6 +18,7 @@
 #include "platforms/device.hpp"
 #include "platforms/executor.hpp"
 #include "tier/checker.hpp"
+#include "tier/control.hpp"
 #include "tier/gather.hpp"
 #include "tier/hash.hpp"
 #include "tier/image.hpp"
@@ -53,7 +54,8 @@ struct LayerSetup {
   bool hints = true;        // announce a batch's pages to the page cache
   int threads = 1;          // I/O threads per disk
   Registration registration = Registration::automatic;
-  std::uint64_t cache_rows = 0;  // GPU cache of this layer and rank
+  std::uint64_t cache_rows = 0;           // GPU cache of this layer and rank
+  std::uint64_t cache_rows_reserved = 0;  // the most that resize_cache may ask for; below cache_rows it means cache_rows
   std::string policy = "clock";
   const HostTable* host_table = nullptr;  // of dram layers
 };
@@ -91,8 +93,9 @@ struct LayerReport {
 
 struct StepReport {
   std::uint64_t epoch = 0;
-  Nanos step = 0;      // device time from begin to end of the step
-  Nanos indices = -1;  // the worker saw the indices
+  Nanos step = 0;                        // device time from begin to end of the step
+  Nanos indices = -1;                    // the worker saw the indices
+  std::uint64_t control_generation = 0;  // changes that a control file had brought before this step
   std::vector<LayerReport> layers;
 };
 
@@ -112,6 +115,13 @@ struct PrefillReport {
   Nanos indices = 0;  // begin until the row indices are in host memory
   Nanos total = 0;
   std::vector<PrefillLayerReport> layers;
+};
+
+// What became of a change of the control file.
+struct ControlNews {
+  std::uint64_t epoch = 0;       // the step before which it was seen
+  std::uint64_t generation = 0;  // of the values that hold since
+  std::string problem;           // why the old values stay; empty: the file's hold
 };
 
 // Host bytes that one rank of a placement needs: at full geometry, and as allocated by this (possibly scaled) run.
@@ -150,6 +160,22 @@ class Tier {
   // Writes the rows that advance brought into the caches from their origin.
   void fill_advanced();
 
+  // Between steps: the rows that a layer's cache may hold, up to those reserved. Rows stay where they are; a smaller cache
+  // keeps those that its policy holds hottest, a larger one keeps all. Throws UsageError above the reserved rows and for a
+  // layer in DRAM.
+  void resize_cache(std::size_t layer_index, std::uint64_t rows);
+  // Between steps: local rows, hottest first, enter the empty part of a layer's cache and are written from their origin.
+  // With policy "static" they are its content for good, at every size. Layers in DRAM take none.
+  void hold(std::size_t layer_index, std::span<const std::uint32_t> local_rows);
+
+  // Changes all that `control` names, between steps and once the last one was checked; or throws UsageError naming the field
+  // and changes nothing.
+  void apply(const Control& control);
+  // From now on begin_step looks at this file and applies it when it has changed. A file that cannot be used changes
+  // nothing.
+  void watch_control(const std::string& path) { control_file_ = std::make_unique<ControlFile>(path); }
+  const std::vector<ControlNews>& control_news() const { return control_news_; }
+
   // Checks the last step: every `stride`-th gathered row against its origin, and the whole checksum of every page read.
   void check(CheckReport& report, std::size_t stride = 1, std::size_t offset = 0) const;
 
@@ -170,6 +196,9 @@ class Tier {
   OpenSource& open_source(const LayerSetup& setup);
   void prepare_hash();
 
+  void fill_slots(Layer& layer);
+  void look_at_control();
+  OpenSource& source_for(const Layer& layer, const LayerControl& wanted, const std::string& place);
   void run_worker();
   void plan_step();
   void start_reads(Layer& layer);
@@ -212,6 +241,9 @@ class Tier {
   std::unique_ptr<Chunk> chunk_;
   std::uint64_t wave_epoch_ = 0;
   Doorbell wave_bell_;
+  std::unique_ptr<ControlFile> control_file_;
+  std::vector<ControlNews> control_news_;
+  std::uint64_t control_generation_ = 0;
 
   // Between the device's callback, the worker and finish_step.
   Doorbell doorbell_, settled_;

@@ -27,7 +27,7 @@ struct RunArguments {
   std::string campaign = "quickstart", placement, windows, device = "cpu", gate = "auto", work = "spin", format = "table",
               out, scratch = "slacktier-scratch";
   std::vector<std::string> traces, disks;
-  std::string token_map, rows, verify_sample, workloads, rank, sessions, q, blocks, block_steps, warm_steps, seed, prefill,
+  std::string token_map, control, rows, verify_sample, workloads, rank, sessions, q, blocks, block_steps, warm_steps, seed, prefill,
       prefill_chunk;
   std::uint64_t size = 0;
   int model_layers = 0;
@@ -90,7 +90,8 @@ Campaign campaign_of(const RunArguments& arguments) {
   if (arguments.no_check) campaign.check = false;
   if (!arguments.placement.empty()) {
     const Envelope file = read_envelope(arguments.placement, "placement");
-    const Placement placement = placement_from_json(file.results, load_table_spec(campaign.table), arguments.placement);
+    const Placement placement =
+        placement_from_json(file.results, load_table_spec(campaign.table), arguments.placement + ": results");
     campaign.placements.resize(1);
     campaign.placements.push_back(placement);
   }
@@ -107,6 +108,7 @@ int run(const RunArguments& arguments, const Invocation& invocation) {
   Campaign campaign = campaign_of(arguments);
   RunOptions options;
   options.token_map = arguments.token_map;
+  options.control = arguments.control;
   options.quiet = arguments.quiet;
   options.stop = [] { return interrupted(); };
   std::vector<int> layers;
@@ -180,6 +182,9 @@ void add_run_command(CLI::App& app, const Invocation& invocation, std::function<
   command->add_option("campaign", a.campaign, "Campaign: a name (--list shows them) or a JSON file")->capture_default_str();
   command->add_flag("--list", a.list, "List the built-in campaigns");
   command->add_option("--placement", a.placement, "Placement file to run instead of the campaign's placements");
+  command->add_option("--control", a.control,
+                      "File that the placement beside the baseline follows while it runs: replace it as a whole to change "
+                      "cache rows, sources, order or dedup between two steps");
   command->add_option("--windows", a.windows,
                       "Windows file with the layers' times; default: the paper's DeepSeek-V4.1 on 4 x H200");
   command->add_option("--model-layers", a.model_layers, "Assume a model of this many equal layers (with --step-ms)");

@@ -1,7 +1,7 @@
 // The directory itself, over one replacement policy. Private to tier.
 //
 // A policy is a class with
-//   explicit Policy(std::uint32_t slots);
+//   explicit Policy(std::uint32_t slots);   the most there will ever be
 //   static constexpr bool learns_late;  hits of a step may be told after its victims were chosen: off the critical path, and
 //                                       the directory itself then keeps the slots that the step has touched
 //   void begin_step();                  slots hit or inserted from here on must not be victims before the next call
@@ -13,12 +13,21 @@
 //                                       slots that are empty: never victims. With learns_late it may be a slot that the
 //                                       step has touched: that one is passed over, and stays.
 //   std::size_t bytes() const;
+// and, where the policy cares,
+//   void resize(std::uint32_t slots);   how many slots are in use from here on
+//   void retire(std::uint32_t slot);    a slot that is given to no row: victim() chose it because the cache shrinks, or it
+//                                       was empty; reserve() brings it back
+//   static constexpr bool fixed = true; no row enters but by hold()
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 
+#include <fmt/format.h>
+
+#include "platforms/error.hpp"
 #include "tier/directory.hpp"
 
 namespace slacktier {
@@ -28,16 +37,17 @@ inline constexpr std::uint32_t no_row = UINT32_MAX;
 template <class Policy>
 class DirectoryOf final : public Directory {
  public:
-  DirectoryOf(std::uint64_t rows, std::uint32_t slots)
+  DirectoryOf(std::uint64_t rows, std::uint32_t slots, std::uint32_t reserved)
       : map_memory_(rows * sizeof(std::uint32_t)),
-        row_memory_(std::max<std::size_t>(slots, 1) * sizeof(std::uint32_t)),
+        row_memory_(std::max<std::size_t>(reserved, 1) * sizeof(std::uint32_t)),
         map_(static_cast<std::uint32_t*>(map_memory_.data())),
         row_of_(static_cast<std::uint32_t*>(row_memory_.data())),
-        policy_(slots) {
+        policy_(reserved) {
     rows_ = rows;
-    slots_ = slots;
-    std::memset(row_of_, 0xFF, slots * sizeof(std::uint32_t));
+    reserved_ = reserved;
+    std::memset(row_of_, 0xFF, reserved * sizeof(std::uint32_t));
     free_.reserve(1024);
+    set_slots(slots);
   }
 
   void begin_step() override {
@@ -114,6 +124,46 @@ class DirectoryOf final : public Directory {
     }
   }
 
+  void hold(std::span<const std::uint32_t> rows, std::vector<std::uint32_t>& filled) override {
+    for (const std::uint32_t row : rows) {
+      if (map_[row] != 0) continue;
+      const std::uint32_t slot = take_empty();
+      if (slot == no_slot) break;
+      row_of_[slot] = row;
+      map_[row] = slot + 1;
+      policy_.insert(slot, row);
+      ++occupied_;
+      filled.push_back(slot);
+    }
+  }
+
+  void resize(std::uint64_t slots) override {
+    const std::uint64_t wanted = std::min(slots, rows_);
+    if (wanted > reserved_)
+      throw UsageError(
+          fmt::format("cache of {} rows: {} are reserved for it; reserve more when the tier is made", slots, reserved_));
+    set_slots(static_cast<std::uint32_t>(wanted));
+    while (in_use_ > slots_ && !free_.empty()) {
+      retire(free_.back());
+      free_.pop_back();
+    }
+    // The policy's own order. A step of its own: nothing is pinned; another one where every slot got a second chance.
+    begin_step();
+    while (in_use_ > slots_) {
+      const std::uint32_t slot = policy_.victim(row_of_);
+      if (slot == no_slot) {
+        policy_.begin_step();
+        continue;
+      }
+      map_[row_of_[slot]] = 0;
+      row_of_[slot] = no_row;
+      --occupied_;
+      retire(slot);
+    }
+    // The lowest come back first.
+    std::sort(retired_.begin(), retired_.end(), std::greater<>());
+  }
+
   std::uint32_t row_of(std::uint32_t slot) const override {
     const std::uint32_t row = row_of_[slot];
     return row != no_row && (map_[row] & ~touched) == slot + 1 ? row : no_row;
@@ -124,7 +174,7 @@ class DirectoryOf final : public Directory {
   }
   std::uint32_t occupied() const override { return occupied_; }
   std::size_t bytes() const override {
-    return rows_ * sizeof(std::uint32_t) + slots_ * sizeof(std::uint32_t) + policy_.bytes();
+    return rows_ * sizeof(std::uint32_t) + reserved_ * sizeof(std::uint32_t) + policy_.bytes();
   }
 
  private:
@@ -133,12 +183,44 @@ class DirectoryOf final : public Directory {
   static_assert(max_slots < touched);
   static constexpr std::uint32_t unfilled = no_slot - 1;  // marks a repeated miss between resolve's two passes
 
-  // Gives each miss a slot: failed reads' slots first, then slots never used in order, then victims; no_slot when every slot
-  // was touched in this step.
+  static constexpr bool fixed = requires { Policy::fixed; };
+
+  void set_slots(std::uint32_t slots) {
+    slots_ = slots;
+    if constexpr (requires { policy_.resize(slots); }) policy_.resize(slots);
+  }
+  void retire(std::uint32_t slot) {
+    if constexpr (requires { policy_.retire(slot); }) policy_.retire(slot);
+    retired_.push_back(slot);
+    --in_use_;
+  }
+  // Failed reads' slots first, then retired and never used ones in order; no_slot when all are in use.
+  std::uint32_t take_empty() {
+    std::uint32_t slot = 0;
+    if (!free_.empty()) {
+      slot = free_.back();
+      free_.pop_back();
+    } else if (in_use_ == slots_) {
+      return no_slot;
+    } else if (++in_use_; !retired_.empty()) {
+      slot = retired_.back();
+      retired_.pop_back();
+    } else {
+      slot = next_empty_++;
+    }
+    policy_.reserve(slot);
+    return slot;
+  }
+
+  // Gives each miss a slot: empty ones first, then victims; no_slot when every slot was touched in this step.
   std::uint32_t place(std::span<Miss> misses) {
+    if constexpr (fixed) {
+      for (Miss& miss : misses) miss.slot = no_slot;
+      return 0;
+    }
     std::uint32_t wanted = 0;
     for (const Miss& miss : misses) wanted += miss.slot != unfilled;
-    const std::uint32_t at_hand = static_cast<std::uint32_t>(free_.size()) + (slots_ - next_empty_);
+    const std::uint32_t at_hand = static_cast<std::uint32_t>(free_.size()) + (slots_ - in_use_);
     const std::uint32_t victims = wanted > at_hand ? choose_victims(wanted - at_hand) : 0;
     std::uint32_t victim = 0;
     for (Miss& miss : misses) {
@@ -146,18 +228,11 @@ class DirectoryOf final : public Directory {
         miss.slot = no_slot;
         continue;
       }
-      if (!free_.empty()) {
-        miss.slot = free_.back();
-        free_.pop_back();
-        policy_.reserve(miss.slot);
-      } else if (next_empty_ < slots_) {
-        miss.slot = next_empty_++;
-        policy_.reserve(miss.slot);
-      } else if (victim < victims) {
+      miss.slot = take_empty();
+      if (miss.slot == no_slot) {
+        if (victim == victims) break;  // no_slot for this one and the rest
         miss.slot = victims_[victim].slot;
         map_[victims_[victim++].row] = 0;
-      } else {
-        break;  // no_slot for this one and the rest
       }
       row_of_[miss.slot] = miss.row;
     }
@@ -197,10 +272,12 @@ class DirectoryOf final : public Directory {
   std::uint32_t* map_;     // [rows] entry per row
   std::uint32_t* row_of_;  // [slots] row that a slot holds or awaits, no_row when empty
   Policy policy_;
-  std::vector<std::uint32_t> free_;   // slots given back by failed reads
-  std::vector<Held> hits_, victims_;  // of the step at hand; the first hit_count_ hits count
+  std::vector<std::uint32_t> free_;     // slots given back by failed reads
+  std::vector<std::uint32_t> retired_;  // slots that a smaller size took out of use, falling
+  std::vector<Held> hits_, victims_;    // of the step at hand; the first hit_count_ hits count
   std::size_t hit_count_ = 0;
   std::uint32_t next_empty_ = 0, occupied_ = 0;
+  std::uint32_t in_use_ = 0;  // slots that hold a row, await one, or are in free_
 };
 
 }  // namespace slacktier

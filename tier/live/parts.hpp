@@ -41,7 +41,8 @@ struct Tier::Layer {
   std::unique_ptr<Buffer> descriptors, cache_memory, out;
   CacheArrays cache;
   std::unique_ptr<LayerCore> core;
-  OpenSource* source = nullptr;  // of layers that read pages
+  OpenSource* source = nullptr;           // of layers that read pages
+  const ImageSegment* segment = nullptr;  // of that source's image
   Signal* signal = nullptr;
   std::int64_t* gate_before = nullptr;
   std::int64_t* gate_after = nullptr;
@@ -56,6 +57,7 @@ struct Tier::Layer {
   StepStatus status = StepStatus::ok;
   std::string fault;
   std::vector<std::uint64_t> advanced;  // bitmap of slots whose cache bytes are still to be written
+  std::vector<std::uint32_t> hot_rows;  // of policy "static": local rows, hottest first
 };
 
 // What prefill needs: one chunk's tokens, indices, lists and rows, of one layer after another.

@@ -86,6 +86,7 @@ void Tier::prefill_layer(Stream& main, Layer& layer, std::span<const std::uint32
       return;
     }
     batch.busy.store(true, std::memory_order_relaxed);
+    batch.read.segment = layer.segment;
     batch.wave = Batch::Wave::in_flight;
     const auto reads = plan.reads(submitted);
     batch.wave_reads.assign(reads.begin(), reads.end());  // the source may need them longer than the plan lives

@@ -104,6 +104,7 @@ std::unique_ptr<Tier::Layer> Tier::make_layer(std::size_t l, std::uint32_t first
   core.resident = layer->setup.source == "dram";
   core.policy = layer->setup.policy;
   core.cache_rows = layer->setup.cache_rows;
+  core.cache_rows_reserved = layer->setup.cache_rows_reserved;
   core.max_lookups = max_lookups;
   core.first_buffer = first_buffer;
   core.buffers = buffers;
@@ -116,7 +117,7 @@ std::unique_ptr<Tier::Layer> Tier::make_layer(std::size_t l, std::uint32_t first
     return layer;
   }
 
-  const std::size_t slots = layer->core->directory()->slots();
+  const std::size_t slots = layer->core->directory()->reserved();
   if (slots > 0) {
     layer->cache_memory = device_.allocate_device(slots * (layer->cache.value_bytes + layer->cache.scale_bytes));
     layer->cache.values = static_cast<std::byte*>(layer->cache_memory->device());
@@ -129,13 +130,13 @@ std::unique_ptr<Tier::Layer> Tier::make_layer(std::size_t l, std::uint32_t first
   if (segment.stored_pages != options_.folds[l].stored_pages)
     throw UsageError(fmt::format("{}: holds {} pages of layer {}, this run wants {}: stage it again with the run's size",
                                  layer->setup.disks[0], segment.stored_pages, k, options_.folds[l].stored_pages));
+  layer->segment = &segment;
   for (int i = 0; i < 2; ++i) {
     auto batch = std::make_unique<Batch>();
     batch->tier = this;
     batch->layer = layer.get();
     batch->faults.resize(buffers);
     batch->errors.resize(buffers);
-    batch->read.segment = &segment;
     batch->read.user = batch.get();
     batch->read.done = [](ReadBatch& read) {
       auto& self = *static_cast<Batch*>(read.user);

@@ -37,7 +37,6 @@ slow::Table tier_counts(const StepTrace& trace, const TableSpec& spec, std::size
       options.geometry = make_page_geometry(4096, spec.row_bytes);
       options.shard = make_shard(spec, layer, ShardMap::contiguous, ranks, rank);
       options.fold.stored_pages = options.geometry.pages(options.shard.rows);
-      options.order = spec.order;
       options.cache_rows = rows_per_cache;
       options.max_lookups = static_cast<std::uint32_t>(trace.sessions() * columns);
       options.buffers = options.max_lookups;

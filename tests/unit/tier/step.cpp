@@ -220,6 +220,29 @@ TEST_CASE("advance leaves the directory as live steps do", "[step]") {
   }
 }
 
+TEST_CASE("static: held rows are hits, all others unfilled misses; a smaller cache keeps the hottest", "[step]") {
+  auto options = small_layer(3);
+  options.policy = "static";
+  LayerCore core(options);
+  std::vector<std::uint32_t> filled;
+  core.hold(std::vector<std::uint32_t>{7, 1007, 3, 4}, filled);  // local rows: 7 of column 2, 7 of column 3, 3, 4
+  REQUIRE(filled == std::vector<std::uint32_t>{0, 1, 2});
+  const auto step = [&](std::uint64_t epoch) {
+    core.on_indices(epoch, tokens({{7, 7}, {3, 4}}), {});
+    core.on_pages(epoch, fine);
+    core.settle();
+  };
+  step(1);
+  REQUIRE(core.counts().hits == 3);
+  REQUIRE(core.counts().misses == 1);
+  REQUIRE(core.counts().unfilled == 1);
+  core.resize_cache(1);
+  step(2);
+  REQUIRE(core.counts().hits == 1);
+  REQUIRE(core.descriptors()[2].kind() == LookupKind::hit);
+  REQUIRE_THROWS_AS(core.resize_cache(4), UsageError);
+}
+
 TEST_CASE("a pool that cannot hold a step is refused", "[step]") {
   auto options = small_layer();
   options.buffers = 31;

@@ -15,8 +15,10 @@
 //   std::size_t bytes() const;
 // and, where the policy cares,
 //   void resize(std::uint32_t slots);   how many slots are in use from here on
-//   void retire(std::uint32_t slot);    a slot that is given to no row: victim() chose it because the cache shrinks, or it
-//                                       was empty; reserve() brings it back
+//   void shrink(std::uint32_t count, const std::uint32_t* row_of, std::vector<std::uint32_t>& leaving);   appends the count
+//                                       coldest slots, which leave; without it victim() is asked
+//   void retire(std::uint32_t slot);    a slot is out of use: it left because the cache shrinks, or it was empty; reserve()
+//                                       brings it back
 //   static constexpr bool fixed = true; no row enters but by hold()
 #pragma once
 
@@ -149,12 +151,18 @@ class DirectoryOf final : public Directory {
     }
     // The policy's own order. A step of its own: nothing is pinned; another one where every slot got a second chance.
     begin_step();
-    while (in_use_ > slots_) {
-      const std::uint32_t slot = policy_.victim(row_of_);
-      if (slot == no_slot) {
-        policy_.begin_step();
-        continue;
-      }
+    std::vector<std::uint32_t> leaving;
+    const std::uint32_t count = in_use_ - std::min(in_use_, slots_);
+    if constexpr (requires { policy_.shrink(count, row_of_, leaving); }) {
+      policy_.shrink(count, row_of_, leaving);
+    } else {
+      while (leaving.size() < count)
+        if (const std::uint32_t slot = policy_.victim(row_of_); slot != no_slot)
+          leaving.push_back(slot);
+        else
+          policy_.begin_step();
+    }
+    for (const std::uint32_t slot : leaving) {
       map_[row_of_[slot]] = 0;
       row_of_[slot] = no_row;
       --occupied_;

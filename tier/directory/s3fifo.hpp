@@ -36,9 +36,6 @@ class S3FifoPolicy {
     if (!touched(slot)) state_[slot] = step_ << 2 | std::min(hits(slot) + 1, 3u);
   }
   void reserve(std::uint32_t) { ++expected_; }
-  void retire(std::uint32_t) {
-    if (expected_ > 0) --expected_;
-  }
   void insert(std::uint32_t slot, std::uint32_t row) {
     for (const std::uint32_t left : left_) ghosts_.push(left);
     left_.clear();
@@ -55,6 +52,16 @@ class S3FifoPolicy {
     exhausted_ = slot == no_slot;
     if (!exhausted_) ++expected_;
     return slot;
+  }
+  // Of the small queue what is beyond its share goes first, then as much of the main queue; in each by hits, then by the
+  // time of the last one: two bits alone cannot tell the hottest of a cache many times as large as it shall be.
+  void shrink(std::uint32_t count, const std::uint32_t* row_of, std::vector<std::uint32_t>& leaving) {
+    const std::uint32_t beyond = small_.size - std::min(small_.size, small_least_);
+    const std::uint32_t from_small = std::min(std::max(beyond, count - std::min(count, main_.size)), count);
+    const std::size_t first = leaving.size();
+    leave_coldest(small_, from_small, leaving);
+    for (std::size_t i = first; i < leaving.size(); ++i) left_.push_back(row_of[leaving[i]]);
+    leave_coldest(main_, count - from_small, leaving);
   }
   std::size_t bytes() const { return links_.bytes() + state_.size() * sizeof(std::uint32_t) + ghosts_.bytes(); }
 
@@ -89,7 +96,23 @@ class S3FifoPolicy {
     return no_slot;
   }
 
+  void leave_coldest(SlotQueue& queue, std::uint32_t count, std::vector<std::uint32_t>& leaving) {
+    std::vector<std::uint32_t> slots(queue.size);
+    for (std::uint32_t& slot : slots) slot = links_.pop(queue);
+    std::vector<std::uint32_t> order = slots;
+    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+      if (hits(a) != hits(b)) return hits(a) < hits(b);
+      return age(a) > age(b);
+    });
+    std::vector<bool> leaves(state_.size());
+    for (std::uint32_t i = 0; i < count; ++i) leaves[order[i]] = true;
+    leaving.insert(leaving.end(), order.begin(), order.begin() + count);
+    for (const std::uint32_t slot : slots)
+      if (!leaves[slot]) links_.push(queue, slot);
+  }
+
   std::uint32_t hits(std::uint32_t slot) const { return state_[slot] & 3; }
+  std::uint32_t age(std::uint32_t slot) const { return (step_ - (state_[slot] >> 2)) & 0x3FFFFFFF; }
   bool touched(std::uint32_t slot) const { return (state_[slot] ^ step_ << 2) < 4; }
 
   SlotQueueLinks links_;

@@ -247,7 +247,20 @@ class SlowS3Fifo final : public SlowPolicy {
   }
   void resize(std::size_t slots) override {
     set_size(slots);
-    SlowPolicy::resize(slots);
+    begin_step();
+    while (size() > slots) {
+      const bool from_small = !small_.empty() && (small_.size() > small_least_ || main_.empty());
+      SlowList& list = from_small ? small_ : main_;
+      auto coldest = std::prev(list.end());
+      for (auto entry = list.begin(); entry != list.end(); ++entry)  // newest first: of equals the oldest is the last
+        if (entry->hits < coldest->hits || (entry->hits == coldest->hits && entry->touched <= coldest->touched))
+          coldest = entry;
+      if (from_small) {
+        ghosts_.push_front(coldest->row);
+        if (ghosts_.size() > ghosts_most_) ghosts_.pop_back();
+      }
+      list.erase(coldest);
+    }
   }
   std::set<std::uint32_t> content() const override {
     std::set<std::uint32_t> rows;
@@ -262,8 +275,6 @@ class SlowS3Fifo final : public SlowPolicy {
     main_most_ = main_of(slots);
     small_least_ = slots - main_most_;
   }
-  void stay_empty() override { --expected_; }
-
   bool evict_small() {
     for (std::size_t looks = small_.size(); looks > 0; --looks) {
       SlowEntry tail = small_.back();

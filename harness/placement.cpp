@@ -26,7 +26,8 @@ LayerPlacement layer_placement(const LayerControl& control, JsonFields& fields, 
   if (layer.source == "dram" && (control.wrappers || control.on_demand))
     fields.fail(key, "wrappers and read belong to page sources; dram reads no pages");
   if ((control.drop_cache || control.hints) && !uses_page_cache(layer.source))
-    fields.fail(key, fmt::format("page_cache: source {} does not read through the page cache; buffered and mmap do", layer.source));
+    fields.fail(
+        key, fmt::format("page_cache: source {} does not read through the page cache; buffered and mmap do", layer.source));
   layer.cache_rows_reserved_per_rank = control.cache_rows_reserved.value_or(0);
   return layer;
 }

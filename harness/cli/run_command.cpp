@@ -27,8 +27,8 @@ struct RunArguments {
   std::string campaign = "quickstart", placement, windows, device = "cpu", gate = "auto", work = "spin", format = "table",
               out, scratch = "slacktier-scratch";
   std::vector<std::string> traces, disks;
-  std::string token_map, control, rows, verify_sample, workloads, rank, sessions, q, blocks, block_steps, warm_steps, seed, prefill,
-      prefill_chunk;
+  std::string token_map, control, rows, verify_sample, workloads, rank, sessions, q, blocks, block_steps, warm_steps, seed,
+      prefill, prefill_chunk;
   std::uint64_t size = 0;
   int model_layers = 0;
   double step_ms = 0;

@@ -3,6 +3,7 @@
 // LRU", NSDI 2024.)
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -40,6 +41,22 @@ class SievePolicy {
       return slot;
     }
     return no_slot;
+  }
+  // Rows not visited go first; of equals the one whose last hit is longest ago: a single bit cannot tell the hottest of a
+  // cache many times as large as it shall be.
+  void shrink(std::uint32_t count, const std::uint32_t*, std::vector<std::uint32_t>& leaving) {
+    std::vector<std::uint32_t> order;
+    for (std::uint32_t slot = list_.back(); slot != list_.end(); slot = list_.newer(slot)) order.push_back(slot);
+    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
+      if (state_[a].visited != state_[b].visited) return state_[b].visited;
+      return step_ - state_[a].touched > step_ - state_[b].touched;
+    });
+    order.resize(count);
+    for (const std::uint32_t slot : order) {
+      if (hand_ == slot) hand_ = list_.newer(slot);
+      list_.remove(slot);
+    }
+    leaving.insert(leaving.end(), order.begin(), order.end());
   }
   std::size_t bytes() const { return list_.bytes() + state_.size() * sizeof(State); }
 

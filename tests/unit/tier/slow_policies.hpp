@@ -113,6 +113,21 @@ class SlowSieve final : public SlowListPolicy {
     return false;
   }
 
+  void resize(std::size_t slots) override {
+    begin_step();
+    while (rows_.size() > slots) {
+      auto coldest = std::prev(rows_.end());
+      for (auto entry = rows_.begin(); entry != rows_.end(); ++entry)  // newest first: of equals the oldest is the last
+        if (entry->visited < coldest->visited || (entry->visited == coldest->visited && entry->touched <= coldest->touched))
+          coldest = entry;
+      if (placed_ && hand_ == coldest) {
+        placed_ = coldest != rows_.begin();
+        if (placed_) --hand_;
+      }
+      rows_.erase(coldest);
+    }
+  }
+
  private:
   SlowList::iterator hand_;
   bool placed_ = false;

@@ -37,6 +37,14 @@ LayerControl read_layer(JsonFields fields) {
       }
     }
   }
+  if (auto delayed = fields.object("delayed")) {
+    layer.delay.emplace();
+    layer.delay->latency_us = delayed->real("latency_us", 0, 1e7).value_or(0);
+    layer.delay->gb_per_s = delayed->real("gb_per_s", 0, 1e6).value_or(0);
+    if (layer.delay->gb_per_s > 0 && layer.delay->gb_per_s < 1e-3)
+      delayed->fail("gb_per_s", "0 (no limit), or 0.001 and more");
+    delayed->finish();
+  }
   if (const auto read = fields.choice("read", {"prefetch", "on-demand"})) layer.on_demand = *read == "on-demand";
   if (auto cache = fields.object("page_cache")) {
     layer.drop_cache = cache->flag("drop");

@@ -5,6 +5,7 @@
 //   layers       {"K": {…}} by model layer; "all" stands for every layer that is not named:
 //     source, disks, threads   a source that the tier has opened, for this layer or another one
 //     cache_rows_per_rank      rows of the GPU cache, up to those reserved: one number, or one for each rank
+//     delayed                  {"latency_us": …, "gb_per_s": …} of the wrapper `delayed` around the layer's source
 //     wrappers, read, page_cache, cache_rows_reserved_per_rank, and cache.policy   fixed when the tier is made: may only
 //                              repeat what holds
 //   order        "layer-first" or "interleaved"
@@ -24,6 +25,7 @@
 
 #include "platforms/clock.hpp"
 #include "tier/json_fields.hpp"
+#include "tier/source.hpp"
 #include "tier/table.hpp"
 
 namespace slacktier {
@@ -32,6 +34,7 @@ struct LayerControl {
   std::optional<std::string> source;
   std::optional<std::vector<std::string>> wrappers;
   std::optional<bool> on_demand, drop_cache, hints;
+  std::optional<LinkDelay> delay;
   std::optional<std::uint32_t> disks;
   std::optional<int> threads;
   std::vector<std::uint64_t> cache_rows;  // one for all ranks, or one for each; empty: not given

@@ -64,6 +64,12 @@ struct SourceOptions {
   ArrivalTap* tap = nullptr;
 };
 
+// What the wrapper `delayed` adds to a batch.
+struct LinkDelay {
+  double latency_us = 0;
+  double gb_per_s = 0;  // 10^9 bytes a second; 0: without limit
+};
+
 class PageSource {
  public:
   virtual ~PageSource() = default;  // waits for the reads in flight
@@ -72,6 +78,8 @@ class PageSource {
   virtual std::string describe() const = 0;
   // Host bytes registered with the system by this source beside the pool.
   virtual std::size_t registered_bytes() const { return 0; }
+  // Sets the delay of the outermost wrapper `delayed` for the batches submitted from now on; false where there is none.
+  virtual bool set_delay(const LinkDelay&) { return false; }
   // What it has done or holds by now that its description cannot say: "page cache holds 12.5% of the image". May be empty.
   virtual std::string activity() const { return {}; }
 };

@@ -16,6 +16,12 @@ namespace {
   throw UsageError(fmt::format("{}: {}", place, problem));
 }
 
+std::string describe(const std::string& source, const std::vector<std::string>& wrappers, std::size_t disks, int threads) {
+  std::string text = fmt::format("{} over {} disk(s) with {} thread(s)", source, disks, threads);
+  for (const std::string& wrapper : wrappers) text += " in " + wrapper;
+  return text;
+}
+
 }  // namespace
 
 void Tier::look_at_control() {
@@ -42,8 +48,10 @@ Tier::OpenSource& Tier::source_for(const Layer& layer, const LayerControl& wante
   const std::string name = wanted.source.value_or(layer.setup.source);
   const std::size_t disks = wanted.disks.value_or(static_cast<std::uint32_t>(layer.setup.disks.size()));
   const int threads = wanted.threads.value_or(layer.setup.threads);
+  const std::vector<std::string> wrappers = wanted.wrappers.value_or(layer.setup.wrappers);
   const auto fits = [&](const LayerSetup& has) {
-    return has.source == name && has.disks.size() == disks && has.threads == threads;
+    return has.source == name && has.wrappers == wrappers && has.disks.size() == disks && has.threads == threads &&
+           has.drop_cache == wanted.drop_cache.value_or(has.drop_cache) && has.hints == wanted.hints.value_or(has.hints);
   };
   if (fits(layer.source->setup)) return *layer.source;
   std::vector<std::string> open;
@@ -55,10 +63,9 @@ Tier::OpenSource& Tier::source_for(const Layer& layer, const LayerControl& wante
         refuse(place, "that source's image holds another number of pages of this layer");
       return *source;
     }
-    open.push_back(fmt::format("{} over {} disk(s) with {} thread(s)", has.source, has.disks.size(), has.threads));
+    open.push_back(describe(has.source, has.wrappers, has.disks.size(), has.threads));
   }
-  refuse(place, fmt::format("{} over {} disk(s) with {} thread(s) is not open; open are {}", name, disks, threads,
-                            fmt::join(open, ", ")));
+  refuse(place, fmt::format("{} is not open; open are {}", describe(name, wrappers, disks, threads), fmt::join(open, ", ")));
 }
 
 void Tier::apply(const Control& control) {
@@ -66,6 +73,7 @@ void Tier::apply(const Control& control) {
     Layer* layer = nullptr;
     OpenSource* source = nullptr;
     std::optional<std::uint64_t> rows;
+    std::optional<LinkDelay> delay;
   };
   std::vector<Change> changes;
   if (control.hot_rows) refuse("cache.hot_rows", "is fixed when the tier is made: leave it out");
@@ -98,7 +106,18 @@ void Tier::apply(const Control& control) {
         std::min(std::max(*wanted.cache_rows_reserved, rows.value_or(0)), directory.rows()) != directory.reserved())
       refuse(place + ".cache_rows_reserved_per_rank",
              fmt::format("is {} since the tier was made: leave it out", directory.reserved()));
-    changes.push_back({&layer, &source_for(layer, wanted, place), rows});
+    if (wanted.on_demand && *wanted.on_demand != (layer.setup.read == ReadMode::on_demand))
+      refuse(place + ".read", "is fixed when the tier is made: leave it out");
+    Change change{&layer, &source_for(layer, wanted, place), rows, wanted.delay};
+    const bool delayed = std::any_of(change.source->setup.wrappers.begin(), change.source->setup.wrappers.end(),
+                                     [](const std::string& wrapper) { return wrapper.starts_with("delayed:"); });
+    if (wanted.delay && !delayed) refuse(place + ".delayed", "the layer's source has no wrapper 'delayed'");
+    for (const Change& other : changes)
+      if (other.source == change.source && other.delay && change.delay &&
+          (other.delay->latency_us != change.delay->latency_us || other.delay->gb_per_s != change.delay->gb_per_s))
+        refuse(place + ".delayed", fmt::format("layer {} reads from the same source: give both the same",
+                                               spec_.layers[other.layer->index].layer));
+    changes.push_back(change);
   }
 
   // All of it fits: nothing is refused from here on.
@@ -109,6 +128,10 @@ void Tier::apply(const Control& control) {
     layer.setup.source = change.source->setup.source;
     layer.setup.disks = change.source->setup.disks;
     layer.setup.threads = change.source->setup.threads;
+    layer.setup.wrappers = change.source->setup.wrappers;
+    layer.setup.drop_cache = change.source->setup.drop_cache;
+    layer.setup.hints = change.source->setup.hints;
+    if (change.delay) change.source->pages->set_delay(*change.delay);
     if (change.rows && std::min(*change.rows, layer.core->directory()->rows()) != layer.core->directory()->slots())
       resize_cache(layer.index, *change.rows);
   }

@@ -11,33 +11,35 @@
 namespace slacktier {
 namespace {
 
-struct Link {
-  double latency_us = 0;
-  double gb_per_s = 0;  // 10^9 bytes a second; 0: without limit
-};
-
 class DelayedSource final : public PageSource {
  public:
-  DelayedSource(const Link& link, const Wrapping& wrapping)
+  DelayedSource(const LinkDelay& link, const Wrapping& wrapping)
       : link_(link),
-        page_time_(link.gb_per_s > 0 ? wrapping.pool.page_bytes() / link.gb_per_s : 0),  // bytes / (GB/s) = ns
+        page_bytes_(wrapping.pool.page_bytes()),
         deliveries_("delayed"),
         inner_(wrapping.inner(wrapping.pool, wrapping.options)) {}
 
   void submit(ReadBatch& batch) override {
     Passage& passage = passages_.take();
     passage.source = this;
-    const double begin = static_cast<double>(monotonic_clock().now()) + 1e3 * link_.latency_us;
     {
       const std::lock_guard lock(mutex_);
-      free_at_ = std::max(begin, free_at_) + page_time_ * static_cast<double>(batch.reads.size());
+      const double begin = static_cast<double>(monotonic_clock().now()) + 1e3 * link_.latency_us;
+      const double page_time = link_.gb_per_s > 0 ? page_bytes_ / link_.gb_per_s : 0;  // bytes / (GB/s) = ns
+      free_at_ = std::max(begin, free_at_) + page_time * static_cast<double>(batch.reads.size());
       passage.due = static_cast<Nanos>(free_at_);
     }
     passage.held.take_over(batch, &DelayedSource::inner_done, &passage);
     inner_->submit(batch);
   }
 
+  bool set_delay(const LinkDelay& link) override {
+    const std::lock_guard lock(mutex_);
+    link_ = link;
+    return true;
+  }
   std::string describe() const override {
+    const std::lock_guard lock(mutex_);
     std::string link = fmt::format("{} us", link_.latency_us);
     if (link_.gb_per_s > 0) link += fmt::format(" and {} GB/s", link_.gb_per_s);
     return fmt::format("{}, delayed as by a link of {}", inner_->describe(), link);
@@ -70,9 +72,9 @@ class DelayedSource final : public PageSource {
     batch.done(batch);
   }
 
-  const Link link_;
-  const double page_time_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
+  LinkDelay link_;
+  const double page_bytes_;
   double free_at_ = 0;  // when the link has carried all that was asked of it
   RecordPool<Passage> passages_;
   Deliveries deliveries_;
@@ -87,7 +89,7 @@ std::unique_ptr<PageSource> make_delayed_source(WrapperSettings& settings, const
   settings.finish();
   if (!latency && !bandwidth) settings.refuse("at least one of latency_us and gb_per_s is needed");
   if (wrapping == nullptr) return nullptr;
-  return std::make_unique<DelayedSource>(Link{latency.value_or(0), bandwidth.value_or(0)}, *wrapping);
+  return std::make_unique<DelayedSource>(LinkDelay{latency.value_or(0), bandwidth.value_or(0)}, *wrapping);
 }
 
 }  // namespace slacktier

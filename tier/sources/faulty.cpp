@@ -85,6 +85,7 @@ class FaultySource final : public PageSource, private ArrivalTap {
         plan_.nth > 0 ? fmt::format("read {}", plan_.nth) : fmt::format("each read with probability {}", plan_.probability);
     return fmt::format("{}, made faulty ({}; {})", inner_->describe(), fmt::join(classes, ", "), when);
   }
+  bool set_delay(const LinkDelay& delay) override { return inner_->set_delay(delay); }
   std::size_t registered_bytes() const override { return inner_->registered_bytes(); }
   std::string activity() const override {
     std::uint64_t sum = 0;

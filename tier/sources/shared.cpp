@@ -141,6 +141,7 @@ class SharedSource final : public PageSource {
   std::string describe() const override {
     return fmt::format("{}, shared with {} other(s) who read as many pages", inner_->describe(), others_.size());
   }
+  bool set_delay(const LinkDelay& delay) override { return inner_->set_delay(delay); }
   std::size_t registered_bytes() const override { return inner_->registered_bytes(); }
   std::string activity() const override {
     std::uint64_t reads = 0, skipped = 0;

@@ -1,4 +1,5 @@
 // A control file replaced while a tier runs on cpu: changes apply between steps, rows stay right.
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -150,4 +151,31 @@ TEST_CASE("a control file that does not change costs no allocation", "[live_cont
     allocated += allocation_count() - before;
   }
   REQUIRE(allocated == 0);
+}
+
+TEST_CASE("the injected delay changes between two steps", "[live_control]") {
+  Controlled run;
+  LayerSetup slow = on("pread", run.image, 0), plain = on("pread", run.image, 0);
+  slow.wrappers = {"delayed:latency_us=1"};
+  LiveTier live(*run.device, run.spec, {slow, plain});
+  const auto read_time = [&] {
+    live.draw();
+    const StepReport& report = live.step();
+    REQUIRE(report.layers[0].counts.pages > 0);
+    return report.layers[0].arrived - report.layers[0].submitted;
+  };
+  read_time();
+  Control control;
+  control.layers[1].delay = LinkDelay{30'000, 0};
+  live.tier->apply(control);
+  REQUIRE(read_time() > 29'000'000);
+  control.layers[1].delay = LinkDelay{0, 0};
+  live.tier->apply(control);
+  Nanos shortest = read_time();
+  for (int s = 0; s < 10; ++s) shortest = std::min(shortest, read_time());
+  REQUIRE(shortest < 29'000'000);
+  REQUIRE(live.checks.mismatches == 0);
+  Control wrong;
+  wrong.layers[3].delay = LinkDelay{5, 0};
+  REQUIRE_THROWS_AS(live.tier->apply(wrong), UsageError);
 }

@@ -42,4 +42,10 @@ const Clock& monotonic_clock() {
   return clock;
 }
 
+Nanos process_cpu_time() {
+  timespec t{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return Nanos{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+}
+
 }  // namespace slacktier

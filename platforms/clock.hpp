@@ -18,4 +18,7 @@ class Clock {
 // CLOCK_MONOTONIC. sleep_until leaves the CPU free and wakes with the smallest timer slack that the kernel grants.
 const Clock& monotonic_clock();
 
+// CPU time that all threads of this process have used.
+Nanos process_cpu_time();
+
 }  // namespace slacktier

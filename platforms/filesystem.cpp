@@ -257,4 +257,17 @@ std::optional<std::uint64_t> cached_bytes(int descriptor, std::uint64_t bytes) {
   return std::min(cached, bytes);
 }
 
+std::uint64_t disk_bytes(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) throw_errno("open " + path);
+  const off_t end = ::lseek(fd, 0, SEEK_END);
+  const int error = errno;
+  ::close(fd);
+  if (end < 0) {
+    errno = error;
+    throw_errno("size of " + path);
+  }
+  return static_cast<std::uint64_t>(end);
+}
+
 }  // namespace slacktier

@@ -34,6 +34,9 @@ struct PathFacts {
 // Throws UsageError when the path has no existing parent, std::system_error when the system refuses to tell.
 PathFacts read_path_facts(const std::string& path);
 
+// Bytes of a file or block device. Throws std::system_error.
+std::uint64_t disk_bytes(const std::string& path);
+
 struct DirectIo {
   bool works = false;
   std::uint32_t block = 0;  // the smallest of 4, 16 and 64 KiB with which it works

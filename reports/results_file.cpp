@@ -5,75 +5,10 @@
 #include <fmt/format.h>
 
 #include "reports/error.hpp"
+#include "reports/field_reader.hpp"
 
 namespace slacktier {
 namespace {
-
-template <class T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
-// One object of the file being read; what is missing or of another type throws with file and field.
-class Reader {
- public:
-  Reader(const Json& json, std::string where) : json_(json), where_(std::move(where)) {
-    if (!json.is_object()) throw InputError(where_ + ": must be an object");
-  }
-
-  template <class T>
-  T get(const char* key) const {
-    const Json& field = at(key);
-    try {
-      return field.get<T>();
-    } catch (const nlohmann::detail::exception& error) {
-      throw InputError(fmt::format("{}/{}: has the wrong type ({})", where_, key, field.type_name()));
-    }
-  }
-  template <class T>
-  std::optional<T> maybe(const char* key) const {
-    return at(key).is_null() ? std::optional<T>() : get<T>(key);
-  }
-  bool null(const char* key) const { return at(key).is_null(); }
-  Reader object(const char* key) const { return Reader(at(key), where_ + "/" + key); }
-  std::vector<Reader> objects(const char* key) const {
-    const Json& list = at(key);
-    if (!list.is_array()) throw InputError(fmt::format("{}/{}: must be an array", where_, key));
-    std::vector<Reader> readers;
-    for (std::size_t i = 0; i < list.size(); ++i) readers.emplace_back(list[i], fmt::format("{}/{}/{}", where_, key, i));
-    return readers;
-  }
-  std::string reason() const { return json_.contains("reason") ? get<std::string>("reason") : ""; }
-  const Json& at(const char* key) const {
-    if (!json_.contains(key)) throw InputError(fmt::format("{}/{}: is missing", where_, key));
-    return json_[key];
-  }
-
- private:
-  const Json& json_;
-  std::string where_;
-};
-
-Json write(const Distribution& d) {
-  Json json = {{"n", d.n},
-               {"mean", or_null(d.mean)},
-               {"p50", or_null(d.p50)},
-               {"p99", or_null(d.p99)},
-               {"min", or_null(d.min)},
-               {"max", or_null(d.max)}};
-  if (!d.reason.empty()) json["reason"] = d.reason;
-  return json;
-}
-
-Distribution read_distribution(const Reader& in) {
-  return {in.get<std::size_t>("n"),
-          in.maybe<double>("mean"),
-          in.maybe<double>("p50"),
-          in.maybe<double>("p99"),
-          in.maybe<double>("min"),
-          in.maybe<double>("max"),
-          in.reason()};
-}
 
 // The distributions of a rank, with their names.
 constexpr std::pair<const char*, Distribution RankResult::*> rank_distributions[] = {
@@ -89,23 +24,23 @@ Json write(const RankResult& rank) {
                {"owned", rank.owned},
                {"hit_rate", or_null(rank.hit_rate)},
                {"reuse_rate", or_null(rank.reuse_rate)},
-               {"miss_pages_per_step", write(rank.miss_pages_per_step)},
+               {"miss_pages_per_step", to_json(rank.miss_pages_per_step)},
                {"p_any_miss", or_null(rank.p_any_miss)}};
-  for (const auto& [name, member] : rank_distributions) json[name] = write(rank.*member);
+  for (const auto& [name, member] : rank_distributions) json[name] = to_json(rank.*member);
   json["status"] = rank.status;
   return json;
 }
 
-RankResult read_rank(const Reader& in) {
+RankResult read_rank(const FieldReader& in) {
   RankResult rank;
   rank.rank = in.get<int>("rank");
   rank.lookups = in.get<std::int64_t>("lookups");
   rank.owned = in.get<std::int64_t>("owned");
   rank.hit_rate = in.maybe<double>("hit_rate");
   rank.reuse_rate = in.maybe<double>("reuse_rate");
-  rank.miss_pages_per_step = read_distribution(in.object("miss_pages_per_step"));
+  rank.miss_pages_per_step = distribution_from(in.object("miss_pages_per_step"));
   rank.p_any_miss = in.maybe<double>("p_any_miss");
-  for (const auto& [name, member] : rank_distributions) rank.*member = read_distribution(in.object(name));
+  for (const auto& [name, member] : rank_distributions) rank.*member = distribution_from(in.object(name));
   rank.status = in.get<std::map<std::string, std::int64_t>>("status");
   return rank;
 }
@@ -130,22 +65,22 @@ Json write(const PrefillResult& prefill) {
                  {"hit_rate", or_null(layer.hit_rate)},
                  {"reuse_rate", or_null(layer.reuse_rate)},
                  {"status", layer.status}};
-    for (const auto& [name, member] : prefill_distributions) json[name] = write(layer.*member);
+    for (const auto& [name, member] : prefill_distributions) json[name] = to_json(layer.*member);
     layers.push_back(std::move(json));
   }
-  return {{"tokens", prefill.tokens}, {"chunk_ms", write(prefill.chunk_ms)}, {"layers", layers}};
+  return {{"tokens", prefill.tokens}, {"chunk_ms", to_json(prefill.chunk_ms)}, {"layers", layers}};
 }
 
-PrefillResult read_prefill(const Reader& in) {
-  PrefillResult prefill{in.get<std::int64_t>("tokens"), read_distribution(in.object("chunk_ms")), {}};
-  for (const Reader& from : in.objects("layers")) {
+PrefillResult read_prefill(const FieldReader& in) {
+  PrefillResult prefill{in.get<std::int64_t>("tokens"), distribution_from(in.object("chunk_ms")), {}};
+  for (const FieldReader& from : in.objects("layers")) {
     PrefillLayerResult layer;
     layer.k = from.get<int>("k");
     layer.rank = from.get<int>("rank");
     layer.hit_rate = from.maybe<double>("hit_rate");
     layer.reuse_rate = from.maybe<double>("reuse_rate");
     layer.status = from.get<std::map<std::string, std::int64_t>>("status");
-    for (const auto& [name, member] : prefill_distributions) layer.*member = read_distribution(from.object(name));
+    for (const auto& [name, member] : prefill_distributions) layer.*member = distribution_from(from.object(name));
     prefill.layers.push_back(std::move(layer));
   }
   return prefill;
@@ -159,7 +94,7 @@ void write_interval(Json& json, const std::optional<Interval>& interval, const c
   json[hi] = interval ? Json(interval->hi) : Json(nullptr);
 }
 
-std::optional<Interval> read_interval(const Reader& in, const char* estimate, const char* lo, const char* hi) {
+std::optional<Interval> read_interval(const FieldReader& in, const char* estimate, const char* lo, const char* hi) {
   if (in.null(estimate) || in.null(lo) || in.null(hi)) return {};
   return Interval{in.get<double>(estimate), in.get<double>(lo), in.get<double>(hi)};
 }
@@ -175,7 +110,7 @@ Json write(const SlowdownResult& slowdown) {
   return json;
 }
 
-SlowdownResult read_slowdown(const Reader& in) {
+SlowdownResult read_slowdown(const FieldReader& in) {
   SlowdownResult slowdown;
   slowdown.mean_pct = {in.get<double>("mean_pct"), in.get<double>("lo_pct"), in.get<double>("hi_pct")};
   slowdown.mean_ms = {in.get<double>("mean_ms"), in.get<double>("lo_ms"), in.get<double>("hi_ms")};
@@ -199,24 +134,6 @@ constexpr std::pair<const char*, std::optional<double> PaperValue::*> paper_fiel
 
 }  // namespace
 
-Distribution distribution(const Summary& summary) {
-  Distribution d;
-  d.n = summary.n;
-  if (summary.n == 0) {
-    d.reason = "no samples";
-    return d;
-  }
-  d.mean = summary.mean;
-  d.p50 = summary.p50;
-  d.min = summary.min;
-  d.max = summary.max;
-  d.p99 = summary.p99;
-  if (!d.p99) d.reason = fmt::format("p99 needs {} samples", summary.p99_needs);
-  return d;
-}
-
-Distribution distribution(std::span<const double> samples) { return distribution(summarise(samples)); }
-
 SlowdownResult slowdown(const Comparison& comparison, const MannWhitney& test) {
   return {comparison.mean_pct, comparison.mean, comparison.p99_pct, comparison.p99, test.p};
 }
@@ -229,7 +146,7 @@ Json to_json(const ConfigurationResult& c) {
                {"baseline", or_null(c.baseline)},
                {"placement", c.placement},
                {"steps", c.steps},
-               {"step_ms", write(c.step_ms)},
+               {"step_ms", to_json(c.step_ms)},
                {"samples", nullptr},
                {"block_mean_ms", c.block_mean_ms},
                {"block_steps", c.block_steps},
@@ -259,41 +176,41 @@ Json to_json(const ConfigurationResult& c) {
 }
 
 ConfigurationResult configuration_from_json(const Json& json, const std::string& where) {
-  const Reader in(json, where);
+  const FieldReader in(json, where);
   ConfigurationResult c;
   c.name = in.get<std::string>("name");
   c.workload = in.get<std::string>("workload");
   c.baseline = in.maybe<std::string>("baseline");
   c.placement = in.at("placement");
   c.steps = in.get<std::int64_t>("steps");
-  c.step_ms = read_distribution(in.object("step_ms"));
+  c.step_ms = distribution_from(in.object("step_ms"));
   if (!in.null("samples")) {
-    const Reader samples = in.object("samples");
+    const FieldReader samples = in.object("samples");
     c.samples = SampleFile{samples.get<std::string>("file"), samples.get<std::string>("sha256")};
   }
   c.block_mean_ms = in.get<std::vector<double>>("block_mean_ms");
   c.block_steps = in.get<std::vector<std::int64_t>>("block_steps");
   if (!in.null("slowdown")) c.slowdown = read_slowdown(in.object("slowdown"));
   if (!in.null("aa_check")) {
-    const Reader check = in.object("aa_check");
+    const FieldReader check = in.object("aa_check");
     c.aa_check = AaCheck{{check.get<double>("mean_pct"), check.get<double>("lo_pct"), check.get<double>("hi_pct")},
                          check.get<bool>("covers_zero")};
   }
   if (!in.null("run_order_slope"))
     c.run_order_slope_ms_per_block =
         read_interval(in.object("run_order_slope"), "ms_per_block", "lo_ms_per_block", "hi_ms_per_block");
-  const Reader memory = in.object("host_memory");
+  const FieldReader memory = in.object("host_memory");
   for (const auto& [name, member] : memory_fields) c.host_memory.*member = memory.maybe<std::int64_t>(name);
-  for (const Reader& layer : in.objects("layers")) {
+  for (const FieldReader& layer : in.objects("layers")) {
     LayerResult result{layer.get<int>("k"), layer.maybe<double>("window_ms"), {}};
-    for (const Reader& rank : layer.objects("ranks")) result.ranks.push_back(read_rank(rank));
+    for (const FieldReader& rank : layer.objects("ranks")) result.ranks.push_back(read_rank(rank));
     c.layers.push_back(std::move(result));
   }
   if (json.contains("prefill")) c.prefill = read_prefill(in.object("prefill"));
   c.mismatches = in.get<std::int64_t>("mismatches");
   c.checked_rows = in.get<std::int64_t>("checked_rows");
   if (!in.null("paper")) {
-    const Reader paper = in.object("paper");
+    const FieldReader paper = in.object("paper");
     c.paper = PaperValue{paper.get<std::string>("label"), {}, {}, {}, {}};
     for (const auto& [name, member] : paper_fields) (*c.paper).*member = paper.maybe<double>(name);
   }

@@ -8,20 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "reports/distribution.hpp"
 #include "reports/npy.hpp"
 #include "reports/results.hpp"
 #include "reports/samples.hpp"
 
 namespace slacktier {
-
-// The unit stands in the field's name. Without samples n is 0 and the rest empty; p99 is empty when n does not support it.
-struct Distribution {
-  std::size_t n = 0;
-  std::optional<double> mean, p50, p99, min, max;
-  std::string reason;  // why a value is missing
-};
-Distribution distribution(const Summary& summary);
-Distribution distribution(std::span<const double> samples);
 
 // One layer on one rank over the measured decode steps of a configuration.
 struct RankResult {

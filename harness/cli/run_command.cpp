@@ -9,11 +9,11 @@
 #include <memory>
 
 #include "harness/cli/commands.hpp"
-#include "harness/provenance.hpp"
 #include "harness/run.hpp"
 #include "platforms/error.hpp"
 #include "platforms/host.hpp"
 #include "platforms/program.hpp"
+#include "platforms/provenance.hpp"
 #include "reports/json.hpp"
 #include "reports/results_table.hpp"
 #include "reports/table.hpp"

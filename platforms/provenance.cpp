@@ -1,7 +1,12 @@
-#include "harness/provenance.hpp"
+#include "platforms/provenance.hpp"
+
+#include <optional>
+#include <string>
 
 namespace slacktier {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 template <class T>
 Json or_null(const std::optional<T>& value) {

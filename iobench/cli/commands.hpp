@@ -1,0 +1,77 @@
+// The commands of slacktier-iobench, and what they share: which pages of which image, how they are read, what comes out.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "iobench/load.hpp"
+#include "iobench/measure.hpp"
+#include "iobench/verdict.hpp"
+#include "reports/reads_file.hpp"
+#include "reports/table.hpp"
+
+namespace slacktier::cli {
+
+struct Invocation {
+  std::vector<std::string> argv;
+};
+using Command = std::function<int()>;
+
+Command add_run(CLI::App& app, const Invocation& invocation);
+Command add_sweep(CLI::App& app, const Invocation& invocation);
+Command add_compare(CLI::App& app);
+
+// Options of every command that reads.
+struct ReadArguments {
+  std::vector<std::string> disks;
+  bool disk_per_rank = false, unstamped = false, verify_checksum = false;
+  std::string pages, table, shard_map = "contiguous", misses, source = "uring", order = "layer-first", windows, cpus;
+  std::uint32_t batch = 0, ranks = 1, page_bytes = 4096;
+  std::uint64_t cache_rows = 0, create = 0, span = 0, seed = 1;
+  int threads = 1;
+  double resolve_ms = 0.1, max_seconds = 60;
+  std::string out, format = "table";
+  bool quiet = false, redact = false;
+};
+void add_read_options(CLI::App& app, ReadArguments& arguments);
+
+// What the arguments come to: images opened (or created), pages per layer.
+struct ReadPlan {
+  std::vector<ImageHeader> images;
+  std::vector<LayerPages> pages;
+  std::string table;
+  std::optional<std::string> fingerprint;
+  std::uint32_t table_ranks = 1;
+  std::string shard_map = "contiguous";
+  std::optional<std::uint32_t> batch;  // that the pages belong to; empty: not known
+  std::vector<std::string> labels;     // for tables' heads
+  std::vector<Warning> warnings;
+  std::optional<Windows> windows;
+  LoadOptions load;
+};
+// Throws UsageError naming option and fix, and what opening or creating the image throws.
+ReadPlan plan_reads(const ReadArguments& arguments);
+
+// Envelope with settings and provenance of a plan; results are still to be set.
+Envelope read_envelope_of(const ReadPlan& plan, const std::string& command, const Invocation& invocation, std::uint64_t seed);
+
+// What is known of one load's configuration before it is measured.
+ReadResult describe_load(const ReadPlan& plan, const LoadOptions& options, const Load& load, bool paced);
+// Statistics of a measured point; raw samples go to `folder` as NAME.npy when it is not empty.
+ReadPoint point_result(const PointSamples& samples, std::uint32_t ranks, const std::string& folder, const std::string& name);
+
+// "0-3,8". Throws UsageError.
+std::vector<int> parse_cpus(const std::string& text);
+
+// Writes the file (if --out) and prints `table` as --format says; json prints the envelope.
+void deliver(Envelope& envelope, const ReadArguments& arguments, const std::vector<Table>& tables);
+
+Table point_table(const Envelope& envelope);    // one row a point and layer
+Table verdict_table(const Envelope& envelope);  // one row a layer
+std::string verdict_line(const ReadVerdict& verdict, const std::optional<Distribution>& t);
+
+}  // namespace slacktier::cli

@@ -1,0 +1,234 @@
+// From the options to the images, pages and settings that they name.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <numeric>
+
+#include "iobench/cli/commands.hpp"
+#include "iobench/table_pages.hpp"
+#include "platforms/error.hpp"
+#include "platforms/filesystem.hpp"
+#include "platforms/host.hpp"
+#include "platforms/program.hpp"
+#include "platforms/progress.hpp"
+#include "platforms/provenance.hpp"
+#include "platforms/quantity.hpp"
+
+namespace slacktier::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+void create_image(const ReadArguments& arguments, const TableSpec& spec, const std::vector<std::string>& disks,
+                  std::uint32_t table_ranks) {
+  StageOptions options;
+  options.disks = disks;
+  options.shard_map = parse_shard_map(arguments.shard_map);
+  options.ranks = table_ranks;
+  options.only_ranks = {table_ranks - 1};
+  options.page_bytes = arguments.page_bytes;
+  options.max_bytes = arguments.create;
+  options.seed = arguments.seed;
+  std::unique_ptr<Progress> progress;
+  options.progress = [&](std::uint64_t done, std::uint64_t total) {
+    throw_if_interrupted();
+    if (!progress)
+      progress = std::make_unique<Progress>("staging " + disks.front(), total, ProgressUnit::bytes,
+                                            stderr_progress(arguments.quiet), done);
+    progress->advance(done - std::min(done, progress->done()));
+  };
+  for (const auto& disk : disks)
+    if (fs::is_block_file(disk))
+      throw UsageError(fmt::format("--create writes files only; {} is a device: stage it with slacktier-tier stage --disk {} "
+                                   "--serial SERIAL",
+                                   disk, disk));
+  stage_image(spec, options);
+}
+
+// A table's lookups per rank belong to a number of ranks: that of the image, or the paper's four for an image of no table.
+std::vector<LayerPages> asked_pages(const ReadArguments& arguments, ReadPlan& plan, const std::vector<int>& image_layers) {
+  const std::uint32_t batch = arguments.batch ? arguments.batch : 128;
+  if (!arguments.pages.empty()) {
+    if (!arguments.misses.empty()) throw UsageError("--pages and --misses exclude each other");
+    if (arguments.batch) plan.batch = arguments.batch;
+    plan.labels.push_back("pages per rank: " + arguments.pages);
+    return parse_layer_pages("--pages", arguments.pages);
+  }
+  plan.batch = batch;
+  TablePages pages;
+  if (!arguments.misses.empty()) {
+    pages = pages_from_misses(arguments.misses, image_layers, arguments.cache_rows, batch);
+  } else {
+    if (plan.table == "unstamped") throw UsageError("an unstamped device has no table: say --pages LAYER:PAGES,…");
+    pages = uncached_pages(load_table_spec(arguments.table.empty() ? plan.table : arguments.table),
+                           parse_shard_map(plan.shard_map), plan.table_ranks, batch);
+  }
+  plan.labels.push_back(pages.label);
+  return pages.pages;
+}
+
+}  // namespace
+
+void add_read_options(CLI::App& app, ReadArguments& a) {
+  app.add_option("--disk", a.disks, "Staged image: file or block device; several are one striped image")
+      ->required()
+      ->allow_extra_args(false)
+      ->type_name("FILE|DEVICE");
+  app.add_flag("--disk-per-rank", a.disk_per_rank, "Each --disk is an image of its own; rank r reads image r mod n");
+  app.add_option("--create", a.create, "Stage an image of this size in the files named by --disk, if it is not there yet")
+      ->transform(CLI::AsSizeValue(false));
+  app.add_flag("--unstamped", a.unstamped,
+               "Read a device or file that is no image: pages cannot be verified, which the result says");
+  app.add_option("--pages", a.pages, "Pages per rank and layer, such as 1:700,14:700")->type_name("LAYER:PAGES,…");
+  app.add_option("--table", a.table, "Table whose lookups give the pages; default: the image's");
+  app.add_option("--batch", a.batch, "Sessions B that the pages belong to (default 128 with a table)");
+  app.add_option("--shard-map", a.shard_map, "contiguous or striped, of an image to create")->capture_default_str();
+  app.add_option("--misses", a.misses, "Misses file: its mean pages a step, slowest rank");
+  app.add_option("--cache-rows", a.cache_rows, "Capacity at which --misses is read, rows per layer and rank")
+      ->capture_default_str();
+  app.add_option("--ranks", a.ranks, "Ranks that read from these disks at the same time")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  app.add_option("--source", a.source, "Page source")->capture_default_str();
+  app.add_option("--threads", a.threads, "I/O threads per disk and rank")->capture_default_str();
+  app.add_option("--cpus", a.cpus, "CPUs of the I/O threads, such as 0-3,8; default: free");
+  app.add_option("--order", a.order, "layer-first or interleaved")->capture_default_str();
+  app.add_flag("--verify-checksum", a.verify_checksum, "Check whole pages, not only stamps, inside the timed reads");
+  app.add_option("--span", a.span, "Read only the first bytes of each layer's share")->transform(CLI::AsSizeValue(false));
+  app.add_option("--page-bytes", a.page_bytes, "Page size of an image to create or of an unstamped device")
+      ->capture_default_str();
+  app.add_option("--windows", a.windows, "Windows in ms, such as 1:0.27,14:9.35, or a windows file: gives verdicts");
+  app.add_option("--resolve-ms", a.resolve_ms, "Resolve time s that the window must hide beside the read")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--max-seconds", a.max_seconds, "End earlier than asked and say which condition was not met")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--seed", a.seed, "Seed of the pages; equal seeds read equal offsets")->capture_default_str();
+  app.add_option("--out", a.out, "Result file; raw samples go beside it");
+  app.add_option("--format", a.format, "table, md, csv or json")->capture_default_str();
+  app.add_flag("--redact", a.redact, "Hash host names, serials and paths in the result");
+  app.add_flag("-q,--quiet", a.quiet, "No progress");
+}
+
+std::vector<int> parse_cpus(const std::string& text) {
+  std::vector<int> cpus;
+  std::size_t at = 0;
+  const auto refuse = [&] { throw UsageError(fmt::format("--cpus {}: write numbers and ranges, such as 0-3,8", text)); };
+  const auto number = [&] {
+    std::size_t used = 0;
+    int value = -1;
+    if (at < text.size() && std::isdigit(static_cast<unsigned char>(text[at]))) value = std::stoi(text.substr(at, 6), &used);
+    if (value < 0) refuse();
+    at += used;
+    return value;
+  };
+  while (at < text.size()) {
+    const int first = number();
+    int last = first;
+    if (at < text.size() && text[at] == '-') {
+      ++at;
+      last = number();
+    }
+    if (last < first) refuse();
+    for (int cpu = first; cpu <= last; ++cpu) cpus.push_back(cpu);
+    if (at < text.size() && (text[at] != ',' || ++at == text.size())) refuse();
+  }
+  return cpus;
+}
+
+ReadPlan plan_reads(const ReadArguments& arguments) {
+  ReadPlan plan;
+  std::vector<std::vector<std::string>> groups;  // disks by image
+  if (arguments.disk_per_rank)
+    for (const auto& disk : arguments.disks) groups.push_back({disk});
+  else
+    groups.push_back(arguments.disks);
+  if (arguments.unstamped) {
+    if (arguments.pages.empty()) throw UsageError("--unstamped: say --pages LAYER:PAGES,…; nothing tells what the device holds");
+    if (arguments.create) throw UsageError("--unstamped and --create exclude each other");
+    const auto layers = parse_layer_pages("--pages", arguments.pages);
+    for (const auto& disks : groups) {
+      std::uint64_t least = UINT64_MAX;
+      for (const auto& disk : disks) least = std::min(least, disk_bytes(disk));
+      plan.images.push_back(unstamped_image(disks, layers, arguments.page_bytes, least));
+    }
+    plan.table = "unstamped";
+    plan.warnings.push_back({"unstamped", "pages without stamps: holes, trimmed or stale blocks cannot be told from data", ""});
+  } else {
+    const std::string table = arguments.table.empty() ? "engram_v41" : arguments.table;
+    for (const auto& disks : groups) {
+      const bool there = std::all_of(disks.begin(), disks.end(), [](const auto& disk) { return fs::exists(disk); });
+      if (arguments.create && !there) {
+        const TableSpec spec = load_table_spec(table);
+        create_image(arguments, spec, disks, 4);
+      }
+      ImageHeader image = read_image_header(disks);
+      if (!image.complete)
+        throw UsageError(fmt::format("{}: staging was not finished; run slacktier-tier stage again to resume it", disks[0]));
+      plan.images.push_back(image);
+    }
+    plan.table = plan.images.front().table;
+    plan.fingerprint = plan.images.front().fingerprint;
+    plan.table_ranks = plan.images.front().ranks;
+    plan.shard_map = to_string(plan.images.front().shard_map);
+  }
+  std::vector<int> layers;
+  for (const ImageSegment& segment : plan.images.front().segments)
+    if (std::find(layers.begin(), layers.end(), segment.layer) == layers.end()) layers.push_back(segment.layer);
+  std::sort(layers.begin(), layers.end());
+  plan.pages = asked_pages(arguments, plan, layers);
+  if (!arguments.windows.empty()) {
+    std::vector<int> wanted;
+    for (const LayerPages& layer : plan.pages) wanted.push_back(layer.layer);
+    plan.windows = parse_windows(arguments.windows, wanted, plan.batch);
+    plan.labels.push_back(plan.windows->label);
+    plan.labels.push_back(fmt::format("resolve time s: {} ms, assumed", arguments.resolve_ms));
+  }
+  plan.load.images = plan.images;
+  plan.load.ranks = arguments.ranks;
+  plan.load.source = arguments.source;
+  plan.load.settings.threads = arguments.threads;
+  plan.load.settings.verify_checksum = arguments.verify_checksum;
+  plan.load.settings.cpus = parse_cpus(arguments.cpus);
+  plan.load.order = parse_submit_order(arguments.order);
+  plan.load.seed = arguments.seed;
+  plan.load.stamped = !arguments.unstamped;
+  if (arguments.span) {
+    plan.load.span_pages = arguments.span / plan.images.front().geometry.page_bytes;
+    plan.labels.push_back(fmt::format("span: the first {} of each layer", bytes_text(arguments.span)));
+  }
+  return plan;
+}
+
+Envelope read_envelope_of(const ReadPlan& plan, const std::string& command, const Invocation& invocation, std::uint64_t seed) {
+  Envelope envelope;
+  envelope.kind = "reads";
+  Json& settings = envelope.settings;
+  settings["model"] = nullptr;
+  settings["table"] = plan.table == "unstamped" ? Json(nullptr) : Json(plan.table);
+  if (plan.fingerprint) settings["table_fingerprint"] = *plan.fingerprint;
+  settings["ranks"] = plan.table_ranks;
+  settings["shard_map"] = plan.shard_map;
+  settings["device"] = "cpu";
+  settings["labels"] = plan.labels;
+  settings["page_bytes"] = plan.images.front().geometry.page_bytes;
+  settings["image"] = fmt::format("{}", fmt::join(plan.images.front().paths, ", "));
+  settings["batch"] = plan.batch ? Json(*plan.batch) : Json(nullptr);
+  envelope.warnings = plan.warnings;
+  ProvenanceInput input;
+  input.program = "slacktier-iobench " + command;
+  input.argv = invocation.argv;
+  input.seed = seed;
+  input.start_unix_s = static_cast<std::int64_t>(std::time(nullptr));
+  input.facts["host"] = host_json(read_host_facts());
+  envelope.provenance = provenance(input);
+  return envelope;
+}
+
+}  // namespace slacktier::cli

@@ -1,0 +1,146 @@
+// slacktier-iobench sweep: many loads, a line through them, verdicts, and the file that the planner reads.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+
+#include "iobench/cli/commands.hpp"
+#include "iobench/fit.hpp"
+#include "iobench/sweep.hpp"
+#include "platforms/error.hpp"
+#include "platforms/program.hpp"
+#include "platforms/progress.hpp"
+
+namespace slacktier::cli {
+namespace {
+
+struct SweepArguments {
+  ReadArguments read;
+  std::string image;
+  std::vector<int> threads;
+  std::vector<std::uint32_t> ranks, prefill_pages;
+  std::vector<std::string> orders;
+  std::uint32_t batches = 200;
+  bool quick = false;
+};
+
+// Every configuration of the lists; an empty list is the single value of the common options.
+std::vector<LoadOptions> configurations_of(const SweepArguments& a, const ReadPlan& plan) {
+  std::vector<LoadOptions> all;
+  const auto threads = a.threads.empty() ? std::vector{a.read.threads} : a.threads;
+  const auto ranks = a.ranks.empty() ? std::vector{a.read.ranks} : a.ranks;
+  const auto orders = a.orders.empty() ? std::vector{a.read.order} : a.orders;
+  for (const auto& order : orders)
+    for (const std::uint32_t r : ranks)
+      for (const int t : threads) {
+        LoadOptions load = plan.load;
+        load.order = parse_submit_order(order);
+        load.ranks = r;
+        load.settings.threads = t;
+        all.push_back(load);
+      }
+  return all;
+}
+
+int sweep(SweepArguments a, const Invocation& invocation) {
+  parse_table_format(a.read.format);
+  if (a.read.disks.empty() && a.image.empty()) throw UsageError("sweep: name an image: slacktier-iobench sweep --quick FILE");
+  if (!a.image.empty()) a.read.disks.push_back(a.image);
+  if (a.quick) {
+    a.batches = std::min(a.batches, 50u);
+    a.read.max_seconds = std::min(a.read.max_seconds, 25.0);
+    if (!std::filesystem::exists(a.read.disks.front()) && a.read.create == 0) a.read.create = std::uint64_t{1} << 30;
+  }
+  const ReadPlan plan = plan_reads(a.read);
+  auto points = sweep_points(plan.pages, a.quick ? std::vector<std::uint32_t>{2, 8, 16} : std::vector<std::uint32_t>{1, 4, 8, 12, 16});
+  for (const std::uint32_t pages : a.prefill_pages) {
+    std::vector<LayerPages> point = plan.pages;
+    for (LayerPages& layer : point) layer.pages = pages;
+    points.push_back(point);
+  }
+  std::vector<LayerPages> most = plan.pages;
+  for (const auto& point : points)
+    for (std::size_t l = 0; l < most.size(); ++l) most[l].pages = std::max(most[l].pages, point[l].pages);
+
+  const auto loads = configurations_of(a, plan);
+  Progress progress("sweeping", 1000 * loads.size(), ProgressUnit::steps, stderr_progress(a.read.quiet));
+  const std::string folder =
+      a.read.out.empty() ? "" : (std::filesystem::path(a.read.out).parent_path() /
+                                 (std::filesystem::path(a.read.out).stem().string() + "-samples")).string();
+  Envelope envelope = read_envelope_of(plan, "sweep", invocation, a.read.seed);
+  std::vector<ReadResult> results;
+  std::vector<std::string> lines;
+  bool fits = true, stopped = false;
+  for (std::size_t c = 0; c < loads.size() && !stopped; ++c) {
+    Load load(loads[c], most);
+    MeasureOptions options;
+    options.batches = a.batches;
+    options.rounds = a.quick ? 5 : 10;
+    options.max_seconds = a.read.max_seconds;
+    options.seed = a.read.seed;
+    options.stop = [] { return interrupted(); };
+    options.progress = [&](double share) {
+      const std::uint64_t done = 1000 * c + static_cast<std::uint64_t>(1000 * share);
+      progress.advance(done - std::min(done, progress.done()));
+    };
+    const Measurement measured = measure(load, points, options);
+    stopped = measured.interrupted;
+    ReadResult result = describe_load(plan, loads[c], load, false);
+    for (std::size_t p = 0; p < measured.points.size(); ++p)
+      if (!measured.points[p].wall_us.empty())
+        result.points.push_back(
+            point_result(measured.points[p], loads[c].ranks, folder, fmt::format("load-{}-point-{}", c, p)));
+    result.steady = measured.steady;
+    result.unmet = measured.unmet;
+    for (const LayerPages& layer : plan.pages) {
+      if (layer.pages == 0 || stopped) continue;
+      result.fit.push_back(fit_read_time(layer.layer, measured.points));
+    }
+    if (plan.windows && !stopped)
+      for (std::size_t l = 0; l < plan.pages.size(); ++l) {
+        if (plan.pages[l].pages == 0) continue;
+        const auto fit = std::find_if(result.fit.begin(), result.fit.end(), [&](const auto& f) { return f.k == plan.pages[l].layer; });
+        result.verdicts.push_back(judge(plan.windows->ms.at(plan.pages[l].layer), a.read.resolve_ms, measured.points[0], l,
+                                        line_of(*fit, pages_by_layer(plan.pages)), plan.batch));
+        fits = fits && result.verdicts.back().fits != Fits::no;
+        lines.push_back(verdict_line(result.verdicts.back(), result.points[0].t_us.at(plan.pages[l].layer)));
+      }
+    if (!result.points.empty()) results.push_back(std::move(result));
+  }
+  progress.finish();
+  if (stopped) envelope.warnings.push_back({"interrupted", "interrupted: what had been read is reported", ""});
+  if (results.empty()) throw Interrupted();
+  set_read_results(envelope, results);
+  if (parse_table_format(a.read.format) == TableFormat::text) {
+    for (const auto& line : lines) fmt::print("{}\n", line);
+    if (!lines.empty()) fmt::print("\n");
+  }
+  std::vector<Table> tables;
+  if (plan.windows) tables.push_back(verdict_table(envelope));
+  tables.push_back(point_table(envelope));
+  deliver(envelope, a.read, tables);
+  if (stopped) throw Interrupted();
+  return fits ? 0 : 1;
+}
+
+}  // namespace
+
+Command add_sweep(CLI::App& app, const Invocation& invocation) {
+  const auto a = std::make_shared<SweepArguments>();
+  add_read_options(app, a->read);
+  app.get_option("--disk")->required(false);
+  app.add_option("image", a->image, "Staged image to read (as --disk)")->type_name("FILE");
+  app.add_option("--threads-list", a->threads, "Thread counts to sweep, such as 1,2,4")->delimiter(',');
+  app.add_option("--ranks-list", a->ranks, "Rank counts to sweep")->delimiter(',')->check(CLI::Range(1, 64));
+  app.add_option("--orders", a->orders, "Orders to sweep: layer-first,interleaved")->delimiter(',');
+  app.add_option("--prefill-pages", a->prefill_pages, "Further loads with so many pages a layer, such as an 8K prefill's")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1'000'000));
+  app.add_option("--batches", a->batches, "Batches of each load")->check(CLI::Range(1, 10'000'000))->capture_default_str();
+  app.add_flag("--quick", a->quick,
+               "Within a minute: nine loads, 50 batches each; a FILE that is not there is staged with 1 GiB");
+  return [a, &invocation] { return sweep(*a, invocation); };
+}
+
+}  // namespace slacktier::cli

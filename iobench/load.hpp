@@ -1,0 +1,96 @@
+// One decode step's reads, as the tier issues them: for each rank a burst of random pages of each layer, in order, through
+// the tier's own page sources; what is measured is when the last page of each layer has arrived.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "iobench/draw.hpp"
+#include "platforms/device.hpp"
+#include "platforms/executor.hpp"
+#include "tier/image.hpp"
+#include "tier/pool.hpp"
+#include "tier/source.hpp"
+
+namespace slacktier {
+
+enum class SubmitOrder {
+  layer_first,  // all pages of the first layer, then those of the next: what the tier does
+  interleaved,  // layers in turn, 16 pages at a time
+};
+const char* to_string(SubmitOrder order);
+SubmitOrder parse_submit_order(const std::string& text);  // throws UsageError
+
+struct LoadOptions {
+  // One image (its disks), or several that are dealt to the ranks: rank r reads images[r mod n].
+  std::vector<ImageHeader> images;
+  std::uint32_t ranks = 1;  // simultaneous bursts, each with threads, buffers and queue of its own
+  std::string source = "uring";
+  SourceOptions settings;
+  SubmitOrder order = SubmitOrder::layer_first;
+  std::uint64_t seed = 1;
+  std::uint64_t span_pages = 0;  // only the first pages of each segment; 0: all
+  bool stamped = true;           // false: pages carry no trailer of ours; only I/O errors count as faults
+};
+
+// One layer of one batch, the slowest rank of each figure. Nanoseconds.
+struct LayerTime {
+  Nanos submit = 0;   // from the batch's begin until the layer's first page was handed to the system
+  Nanos read = 0;     // T_k: from the first layer's first page until the layer's last one had arrived
+  Nanos arrival = 0;  // from the batch's begin until the layer's last page had arrived
+};
+
+struct BatchTime {
+  std::vector<LayerTime> layers;  // as asked for
+  Nanos begin = 0;                // on the monotonic clock
+  Nanos end = 0;                  // the last page of all
+  Nanos cpu = 0;                  // of the whole process from begin to end
+  std::uint64_t zero_pages = 0;   // of an unstamped device
+};
+
+class Load {
+ public:
+  // `most` is the largest batch to come; its layers are those of all batches. Throws UsageError (a layer that the image does
+  // not hold), what make_source throws, and what allocating the pages throws.
+  Load(LoadOptions options, const std::vector<LayerPages>& most);
+  ~Load();
+  Load(const Load&) = delete;
+  Load& operator=(const Load&) = delete;
+
+  // Draws batch number `batch`, waits until `start` (0: does not wait), reads it, and waits for its end. Throws DeviceError
+  // naming layer, page, disk and fault when a page failed.
+  BatchTime run(const std::vector<LayerPages>& pages, std::uint64_t batch, Nanos start = 0);
+
+  std::string describe() const;  // of the sources in effect
+  std::size_t registered_bytes() const;
+  // Layers, pages and byte offsets on their disks of a batch, in reading order, for one rank: what --show-offsets prints.
+  struct Offset {
+    int layer = 0;
+    std::uint64_t page = 0;
+    std::string disk;
+    std::uint64_t offset = 0;
+  };
+  std::vector<Offset> offsets(const std::vector<LayerPages>& pages, std::uint64_t batch, std::uint32_t rank) const;
+
+ private:
+  struct Lane;  // one layer of one rank
+  struct Rank;
+
+  const ImageSegment& segment_of(std::uint32_t rank, int layer) const;
+  std::uint64_t pages_of(const ImageSegment& segment) const;
+  void check(const Rank& rank, const Lane& lane, std::uint64_t& zero_pages) const;
+
+  LoadOptions options_;
+  std::unique_ptr<Device> device_;
+  std::vector<std::unique_ptr<Rank>> ranks_;
+  std::atomic<std::uint32_t> pending_{0};
+  Doorbell done_;
+};
+
+// The header of a device or file that is no image of ours, read as one segment per layer: `bytes` of it from its start.
+ImageHeader unstamped_image(const std::vector<std::string>& disks, const std::vector<LayerPages>& layers,
+                            std::uint32_t page_bytes, std::uint64_t bytes);
+
+}  // namespace slacktier

@@ -1,0 +1,177 @@
+// Bursts on a real image: every page read and checked, times in order, faults named.
+#include "iobench/load.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <filesystem>
+
+#include "iobench/fio_job.hpp"
+#include "iobench/measure.hpp"
+#include "iobench/table_pages.hpp"
+#include "platforms/error.hpp"
+#include "reports/error.hpp"
+#include "tests/catch.hpp"
+#include "tests/unit/tier/small_table.hpp"
+
+using namespace slacktier;
+using namespace slacktier::testing;
+
+namespace {
+
+const std::vector<LayerPages> both{{1, 40}, {3, 25}};
+
+LoadOptions on_image(const std::vector<std::vector<std::string>>& disks) {
+  LoadOptions options;
+  for (const auto& image : disks) options.images.push_back(read_image_header(image));
+  return options;
+}
+
+}  // namespace
+
+TEST_CASE("a batch reads what was asked for and times it in order", "[load]") {
+  const ScratchFolder folder;
+  const TableSpec spec = small_table(folder);
+  const auto one = stage_small(folder, spec, 1), two = stage_small(folder, spec, 2);
+  for (const auto& disks : {one, two})
+    for (const SubmitOrder order : {SubmitOrder::layer_first, SubmitOrder::interleaved})
+      for (const std::uint32_t ranks : {1u, 3u})
+        for (const std::string source : {"uring", "pread"}) {
+          LoadOptions options = on_image({disks});
+          options.order = order;
+          options.ranks = ranks;
+          options.source = source;
+          options.settings.threads = 2;
+          options.settings.verify_checksum = true;
+          Load load(options, both);
+          for (std::uint64_t b = 0; b < 5; ++b) {
+            const BatchTime time = load.run(both, b);
+            REQUIRE(time.layers.size() == 2);
+            for (const LayerTime& layer : time.layers) {
+              REQUIRE(layer.submit > 0);
+              REQUIRE(layer.read > 0);
+              REQUIRE(layer.arrival > layer.submit);
+              REQUIRE(layer.arrival >= layer.read);
+              REQUIRE(time.begin + layer.arrival <= time.end);
+            }
+            REQUIRE(time.cpu > 0);
+          }
+          // A layer may have nothing to read.
+          REQUIRE(load.run({{1, 0}, {3, 5}}, 9).layers[0].arrival == 0);
+        }
+}
+
+TEST_CASE("offsets are those of the image, and equal for equal seeds", "[load]") {
+  const ScratchFolder folder;
+  const TableSpec spec = small_table(folder);
+  const auto disks = stage_small(folder, spec, 2);
+  const LoadOptions options = on_image({disks});
+  const Load load(options, both);
+  const auto offsets = load.offsets(both, 0, 0);
+  REQUIRE(offsets.size() == 65);
+  for (const auto& o : offsets) {
+    const ImageSegment& segment = options.images[0].segment(o.layer, 0);
+    REQUIRE(o.page < segment.stored_pages);
+    REQUIRE(o.disk == disks[o.page % 2]);
+    REQUIRE(o.offset == segment.base + o.page / 2 * 4096);
+    REQUIRE(o.offset + 4096 <= std::filesystem::file_size(o.disk));
+  }
+  const Load again(options, both);
+  for (std::size_t i = 0; i < offsets.size(); ++i) REQUIRE(again.offsets(both, 0, 0)[i].offset == offsets[i].offset);
+}
+
+TEST_CASE("a bad page ends the load, named; an unstamped device counts zero pages instead", "[load]") {
+  const ScratchFolder folder;
+  const TableSpec spec = small_table(folder);
+  const auto disks = stage_small(folder, spec, 1);
+  const LoadOptions options = on_image({disks});
+  Load load(options, both);
+  load.run(both, 0);
+  const auto size = std::filesystem::file_size(disks[0]);
+  std::filesystem::resize_file(disks[0], 1 << 20);
+  std::filesystem::resize_file(disks[0], size);  // a hole where the pages were
+  CHECK_THROWS_WITH(load.run(both, 1), contains_text(disks[0]));
+  CHECK_THROWS_WITH(load.run(both, 1), contains_text("page "));
+
+  LoadOptions raw;
+  raw.images = {unstamped_image(disks, both, 4096, size)};
+  raw.stamped = false;
+  Load unstamped(raw, both);
+  CHECK(unstamped.run(both, 0).zero_pages > 50);
+  std::filesystem::resize_file(disks[0], 8192);
+  CHECK_THROWS_AS(unstamped.run(both, 1), DeviceError);
+}
+
+TEST_CASE("measuring keeps whole rounds, means of rounds, and says what was not reached", "[load]") {
+  const ScratchFolder folder;
+  const TableSpec spec = small_table(folder);
+  const auto disks = stage_small(folder, spec, 1);
+  Load load(on_image({disks}), both);
+  MeasureOptions options;
+  options.batches = 20;
+  options.rounds = 4;
+  options.steady_tolerance = 1;
+  const Measurement measured = measure(load, {both, {{1, 5}, {3, 5}}}, options);
+  REQUIRE(measured.points.size() == 2);
+  for (const PointSamples& point : measured.points) {
+    CHECK(point.wall_us.size() == 20);
+    CHECK(point.round_means(0).size() == 4);
+    CHECK(point.start_s.size() == 20);
+    CHECK(point.response_us[0].empty());
+  }
+  CHECK(measured.points[0].page_reads == 20 * 65);
+  CHECK(measured.steady);
+  CHECK(measured.unmet.empty());
+
+  options.max_seconds = 1e-6;
+  const Measurement cut = measure(load, {both}, options);
+  CHECK(cut.unmet.find("of 4 rounds") != std::string::npos);
+
+  options.max_seconds = 60;
+  options.batches = 8;
+  options.period = 2'000'000;
+  const Measurement paced = measure(load, {both}, options);
+  REQUIRE(paced.points[0].response_us[0].size() == 8);
+  for (std::size_t b = 1; b < 8; ++b) CHECK(paced.points[0].start_s[b] - paced.points[0].start_s[b - 1] > 0.0);
+  CHECK(paced.points[0].start_s[7] - paced.points[0].start_s[0] > 0.9 * 7 * 0.002);
+
+  int asked = 0;
+  options.stop = [&] { return ++asked > 3; };
+  CHECK(measure(load, {both}, options).interrupted);
+}
+
+TEST_CASE("a layer that the image does not hold, or too many pages, are refused", "[load]") {
+  const ScratchFolder folder;
+  const TableSpec spec = small_table(folder);
+  const auto disks = stage_small(folder, spec, 1);
+  CHECK_THROWS_AS(Load(on_image({disks}), {{2, 5}}), UsageError);
+  Load load(on_image({disks}), {{1, 100'000}});
+  CHECK_THROWS_AS(load.run({{1, 100'000}}, 0), UsageError);
+  LoadOptions span = on_image({disks});
+  span.span_pages = 10;
+  Load few(span, both);
+  CHECK_THROWS_AS(few.run(both, 0), UsageError);
+  few.run({{1, 10}, {3, 10}}, 0);
+}
+
+TEST_CASE("pages of a table: lookups of the rank that reads most, or a misses file's", "[load]") {
+  const TablePages pages = uncached_pages(load_table_spec("engram_v41"), ShardMap::contiguous, 4, 128);
+  CHECK(pages.pages == std::vector<LayerPages>{{1, 768}, {14, 768}});
+  const std::string misses = SLACKTIER_SOURCE_DIR "/tests/unit/reports/examples/misses.json";
+  const TablePages from = pages_from_misses(misses, {1}, 0, 64);
+  CHECK(from.pages.at(0).pages == 743);
+  CHECK(pages_from_misses(misses, {1}, 0, 128).pages.at(0).pages == 1486);
+  CHECK_THROWS_WITH(pages_from_misses(misses, {99}, 0, 64), contains_text("has no layer 99"));
+}
+
+TEST_CASE("the fio job reads the same bytes in the same batches", "[load]") {
+  const ScratchFolder folder;
+  const TableSpec spec = small_table(folder);
+  const auto disks = stage_small(folder, spec, 1);
+  const std::string job = fio_job(on_image({disks}), both);
+  for (const char* line : {"ioengine=io_uring\n", "direct=1\n", "bs=4096\n", "iodepth=65\n", "iodepth_batch=65\n",
+                           "iodepth_batch_complete_min=65\n", "readonly\n", "rw=randread\n"})
+    CHECK(job.find(line) != std::string::npos);
+  CHECK(job.find("filename=" + disks[0]) != std::string::npos);
+}

@@ -94,8 +94,9 @@ std::vector<PointChange> compare_reads(const Envelope& before, const Envelope& a
           }
         }
   if (changes.empty())
-    throw InputError(fmt::format("{} and {} have no load in common: source, threads, ranks, disks, order and pages must agree",
-                                 before.file, after.file));
+    throw InputError(
+        fmt::format("{} and {} have no load in common: source, threads, ranks, disks, order and pages must agree",
+                    before.file, after.file));
   return changes;
 }
 

@@ -61,7 +61,8 @@ std::string to_string(const std::vector<LayerPages>& pages) {
 void draw_pages(std::uint64_t seed, std::uint32_t rank, int layer, std::uint64_t batch, std::uint64_t pages,
                 std::uint32_t count, std::vector<std::uint64_t>& out) {
   if (count > pages)
-    throw UsageError(fmt::format("{} different pages of layer {} are wanted, the image (or --span) has {}", count, layer, pages));
+    throw UsageError(
+        fmt::format("{} different pages of layer {} are wanted, the image (or --span) has {}", count, layer, pages));
   std::mt19937_64 random(mix(mix(mix(mix(seed) ^ rank) ^ static_cast<std::uint64_t>(layer)) ^ batch));
   out.clear();
   std::unordered_set<std::uint64_t> drawn;

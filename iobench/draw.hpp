@@ -18,8 +18,8 @@ struct LayerPages {
 std::vector<LayerPages> parse_layer_pages(const std::string& option, const std::string& text);
 std::string to_string(const std::vector<LayerPages>& pages);
 
-// `count` different pages of [0, pages) for one batch, in the order in which they are read. Equal arguments give equal pages,
-// on every machine: std::mt19937_64 seeded by a mix of the arguments. Throws UsageError when count > pages.
+// `count` different pages of [0, pages) for one batch, in the order in which they are read. Equal arguments give equal
+// pages, on every machine: std::mt19937_64 seeded by a mix of the arguments. Throws UsageError when count > pages.
 void draw_pages(std::uint64_t seed, std::uint32_t rank, int layer, std::uint64_t batch, std::uint64_t pages,
                 std::uint32_t count, std::vector<std::uint64_t>& out);
 

@@ -12,7 +12,8 @@ std::string fio_job(const LoadOptions& load, const std::vector<LayerPages>& page
   std::uint32_t batch = 0;
   for (const LayerPages& layer : pages) batch += layer.pages;
   const auto threads = static_cast<std::uint32_t>(load.settings.threads);
-  std::string job = "; the load of slacktier-iobench run, one section a disk; clat max of a batch is what T is here\n[global]\n";
+  std::string job =
+      "; the load of slacktier-iobench run, one section a disk; clat max of a batch is what T is here\n[global]\n";
   std::uint64_t page_bytes = 4096;
   for (const ImageHeader& image : load.images) page_bytes = image.geometry.page_bytes;
   const bool buffered = load.source == "buffered" || load.source == "mmap";
@@ -33,8 +34,9 @@ std::string fio_job(const LoadOptions& load, const std::vector<LayerPages>& page
                                      static_cast<std::uint32_t>(load.images.size());
     for (std::size_t d = 0; d < image.paths.size(); ++d) {
       const std::uint64_t share = std::max<std::uint64_t>(1, batch / image.paths.size() / threads);
-      job += fmt::format("\n[{}]\nfilename={}\noffset={}\nsize={}\nnumjobs={}\n", i == 0 && d == 0 ? "disk" : fmt::format("disk{}-{}", i, d),
-                         image.paths[d], begin, end - begin, threads * ranks_here);
+      job += fmt::format("\n[{}]\nfilename={}\noffset={}\nsize={}\nnumjobs={}\n",
+                         i == 0 && d == 0 ? "disk" : fmt::format("disk{}-{}", i, d), image.paths[d], begin, end - begin,
+                         threads * ranks_here);
       if (load.source != "pread" && load.source != "mmap")
         job += fmt::format("iodepth={}\niodepth_batch={}\niodepth_batch_complete_min={}\n", share, share, share);
     }

@@ -54,7 +54,7 @@ Load::Load(LoadOptions options, const std::vector<LayerPages>& most)
     std::uint32_t buffers = 0;
     for (const LayerPages& wanted : most) buffers += wanted.pages;
     rank->pool = std::make_unique<PagePool>(*device_, rank->image->geometry.page_bytes, std::max(buffers, 1u));
-    rank->source = make_source(options_.source, *rank->image, *rank->pool, options_.settings);
+    rank->source = make_source(options_.source, *rank->image, *rank->pool, options_.settings, options_.wrappers);
     buffers = 0;
     for (const LayerPages& wanted : most) {
       Lane lane;
@@ -170,7 +170,7 @@ void Load::check(const Rank& rank, const Lane& lane, std::uint64_t& zero_pages) 
     const PageFault fault = lane.faults[i];
     if (fault == PageFault::none) continue;
     zero_pages += fault == PageFault::zero;
-    if (!options_.stamped && fault != PageFault::io) continue;
+    if (!options_.stamped && fault != PageFault::io && fault != PageFault::cut) continue;
     const std::uint64_t page = lane.reads[i].page;
     const auto& disks = rank.image->paths;
     throw DeviceError(fmt::format("layer {}: page {} on {}: {}", lane.layer, page, disks[page % disks.size()],
@@ -186,7 +186,8 @@ std::size_t Load::registered_bytes() const {
   return bytes;
 }
 
-std::vector<Load::Offset> Load::offsets(const std::vector<LayerPages>& pages, std::uint64_t batch, std::uint32_t rank) const {
+std::vector<Load::Offset> Load::offsets(const std::vector<LayerPages>& pages, std::uint64_t batch,
+                                        std::uint32_t rank) const {
   std::vector<Offset> offsets;
   std::vector<std::uint64_t> drawn;
   const ImageHeader& image = *ranks_[rank]->image;

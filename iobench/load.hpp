@@ -29,10 +29,11 @@ struct LoadOptions {
   std::uint32_t ranks = 1;  // simultaneous bursts, each with threads, buffers and queue of its own
   std::string source = "uring";
   SourceOptions settings;
+  std::vector<std::string> wrappers;  // around the source, see make_source
   SubmitOrder order = SubmitOrder::layer_first;
   std::uint64_t seed = 1;
   std::uint64_t span_pages = 0;  // only the first pages of each segment; 0: all
-  bool stamped = true;           // false: pages carry no trailer of ours; only I/O errors count as faults
+  bool stamped = true;           // false: pages carry no trailer of ours; only pages that did not come count as faults
 };
 
 // One layer of one batch, the slowest rank of each figure. Nanoseconds.

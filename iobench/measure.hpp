@@ -11,14 +11,14 @@
 namespace slacktier {
 
 struct MeasureOptions {
-  std::uint32_t batches = 700;   // of each point, warm-up rounds not counted: enough for a p99 (662)
-  std::uint32_t rounds = 10;     // into which they are dealt, points shuffled in each
-  double max_seconds = 60;       // ends earlier, with the condition that was not met
-  bool whole_time = false;       // reads until max_seconds are over, however many batches and rounds that makes
-  Nanos period = 0;              // paced: time between intended starts; 0: back to back
+  std::uint32_t batches = 700;     // of each point, warm-up rounds not counted: enough for a p99 (662)
+  std::uint32_t rounds = 10;       // into which they are dealt, points shuffled in each
+  double max_seconds = 60;         // ends earlier, with the condition that was not met
+  bool whole_time = false;         // reads until max_seconds are over, however many batches and rounds that makes
+  Nanos period = 0;                // paced: time between intended starts; 0: back to back
   double steady_tolerance = 0.05;  // spread of the last three rounds' means that counts as steady
   std::uint64_t seed = 1;
-  std::function<bool()> stop;      // asked between batches; may be empty
+  std::function<bool()> stop;  // asked between batches; may be empty
   std::function<void(double share)> progress;
 };
 
@@ -26,9 +26,9 @@ struct MeasureOptions {
 struct PointSamples {
   std::vector<LayerPages> pages;
   std::vector<std::vector<double>> submit_us, t_us, response_us;  // [layer][batch]
-  std::vector<double> wall_us;   // begin until the last page of all
-  std::vector<double> start_s;   // of each batch, from the measurement's begin
-  std::vector<std::size_t> round_end;  // batches up to the end of each round
+  std::vector<double> wall_us;                                    // begin until the last page of all
+  std::vector<double> start_s;                                    // of each batch, from the measurement's begin
+  std::vector<std::size_t> round_end;                             // batches up to the end of each round
   double cpu_us = 0;
   std::uint64_t page_reads = 0, zero_pages = 0;  // of all ranks
 

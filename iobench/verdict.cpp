@@ -41,7 +41,8 @@ Windows windows_of_file(const std::string& path, std::optional<std::uint32_t> ba
     if (batch && entry.at("batch") == *batch) chosen = &entry;
   if (!chosen) {
     if (envelope.results.size() != 1)
-      throw InputError(fmt::format("{}: windows of {} batches; name one of them with --batch", path, envelope.results.size()));
+      throw InputError(
+          fmt::format("{}: windows of {} batches; name one of them with --batch", path, envelope.results.size()));
     chosen = &envelope.results[0];
   }
   const FieldReader in(*chosen, path + ": /results");
@@ -110,7 +111,8 @@ ReadVerdict judge(double window_ms, double resolve_ms, const PointSamples& point
       verdict.fits = Fits::no;
       verdict.reason = fmt::format("{:.2f} ms too late on average", summary.mean / 1e3 - room);
     } else if (hi > room) {
-      verdict.reason = fmt::format("the mean's interval [{:.2f}, {:.2f}] ms covers the {:.2f} ms that are there", lo, hi, room);
+      verdict.reason =
+          fmt::format("the mean's interval [{:.2f}, {:.2f}] ms covers the {:.2f} ms that are there", lo, hi, room);
     } else if (!summary.p99_bound) {
       verdict.reason = fmt::format("fits on average; a p99 needs {} batches, there are {}", summary.p99_needs, summary.n);
     } else if (*summary.p99_bound / 1e3 > room) {

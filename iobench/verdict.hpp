@@ -12,8 +12,8 @@
 
 namespace slacktier {
 
-// Windows in ms by layer: "1:0.27,14:9.35", or a windows file (of several batches in it the one measured at `batch`; a single
-// other one is used and named in `label`). Throws UsageError or InputError naming option or file and field; layers of
+// Windows in ms by layer: "1:0.27,14:9.35", or a windows file (of several batches in it the one measured at `batch`; a
+// single other one is used and named in `label`). Throws UsageError or InputError naming option or file and field; layers of
 // `wanted` that have none are an error.
 struct Windows {
   std::map<int, double> ms;

@@ -144,8 +144,9 @@ ReadVerdict read_verdict(const FieldReader& in) {
 }
 
 Json write(const ReadResult& result) {
-  Json json = {{"source", result.source},   {"ranks_on_disk", result.ranks_on_disk}, {"disks", result.disks},
-               {"threads", result.threads}, {"tenants", result.tenants},             {"order", result.order},
+  Json json = {{"source", result.source},   {"ranks_on_disk", result.ranks_on_disk},
+               {"disks", result.disks},     {"threads", result.threads},
+               {"tenants", result.tenants}, {"order", result.order},
                {"pacing", result.pacing},   {"verify", result.verify}};
   json["zero_pages_share"] = or_null(result.zero_pages_share);
   if (result.engine)

@@ -24,10 +24,12 @@ using Command = std::function<int()>;
 Command add_run(CLI::App& app, const Invocation& invocation);
 Command add_sweep(CLI::App& app, const Invocation& invocation);
 Command add_compare(CLI::App& app);
+Command add_preflight(CLI::App& app);
 
 // Options of every command that reads.
 struct ReadArguments {
-  std::vector<std::string> disks;
+  std::vector<std::string> disks, wrappers;
+  std::uint32_t tenants = 1;
   bool disk_per_rank = false, unstamped = false, verify_checksum = false;
   std::string pages, table, shard_map = "contiguous", misses, source = "uring", order = "layer-first", windows, cpus;
   std::uint32_t batch = 0, ranks = 1, page_bytes = 4096;
@@ -57,7 +59,8 @@ struct ReadPlan {
 ReadPlan plan_reads(const ReadArguments& arguments);
 
 // Envelope with settings and provenance of a plan; results are still to be set.
-Envelope read_envelope_of(const ReadPlan& plan, const std::string& command, const Invocation& invocation, std::uint64_t seed);
+Envelope read_envelope_of(const ReadPlan& plan, const std::string& command, const Invocation& invocation,
+                          std::uint64_t seed);
 
 // What is known of one load's configuration before it is measured.
 ReadResult describe_load(const ReadPlan& plan, const LoadOptions& options, const Load& load, bool paced);

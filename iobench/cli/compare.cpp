@@ -25,9 +25,9 @@ int compare(const CompareArguments& a) {
     const Envelope other = read_envelope(a.files[i], "reads");
     Table table;
     table.title = fmt::format("{} against {}", a.files[i], a.files.front());
-    table.columns = {{"load", "", Align::left, "", 44},   {"k", "", Align::right, ""},
-                     {"before", "ms", Align::right, ""},  {"after", "ms", Align::right, ""},
-                     {"change", "%", Align::right, ""},   {"95% interval", "%", Align::right, "interval_pct"},
+    table.columns = {{"load", "", Align::left, "", 44},  {"k", "", Align::right, ""},
+                     {"before", "ms", Align::right, ""}, {"after", "ms", Align::right, ""},
+                     {"change", "%", Align::right, ""},  {"95% interval", "%", Align::right, "interval_pct"},
                      {"verdict", "", Align::left, ""}};
     std::string last;
     for (const PointChange& change : compare_reads(first, other, a.tolerance_pct)) {
@@ -41,12 +41,12 @@ int compare(const CompareArguments& a) {
         if (std::find(table.footnotes.begin(), table.footnotes.end(), note) == table.footnotes.end())
           table.footnotes.push_back(note);
       }
-      table.rows.push_back({load, Cell::count(change.k), Cell::number(change.before_ms, 3), Cell::number(change.after_ms, 3),
-                            change.mean_pct ? Cell::number(change.mean_pct->estimate, 1, true)
-                                            : Cell::number(100 * (change.after_ms / change.before_ms - 1), 1, true),
-                            change.mean_pct ? Cell(fmt::format("[{:+.1f}, {:+.1f}]", change.mean_pct->lo, change.mean_pct->hi))
-                                            : Cell(),
-                            verdict});
+      table.rows.push_back(
+          {load, Cell::count(change.k), Cell::number(change.before_ms, 3), Cell::number(change.after_ms, 3),
+           change.mean_pct ? Cell::number(change.mean_pct->estimate, 1, true)
+                           : Cell::number(100 * (change.after_ms / change.before_ms - 1), 1, true),
+           change.mean_pct ? Cell(fmt::format("[{:+.1f}, {:+.1f}]", change.mean_pct->lo, change.mean_pct->hi)) : Cell(),
+           verdict});
       slower = slower || change.change == Change::slower;
     }
     fmt::print("{}\n", render(table, format));

@@ -28,10 +28,15 @@ int run(int argc, char** argv) {
   commands[sweep_app] = cli::add_sweep(*sweep_app, invocation);
   CLI::App* const compare_app = app.add_subcommand("compare", "Compare reads files point by point");
   commands[compare_app] = cli::add_compare(*compare_app);
+  CLI::App* const preflight_app =
+      app.add_subcommand("preflight", "Say what about this disk and host would spoil a measurement");
+  commands[preflight_app] = cli::add_preflight(*preflight_app);
   app.footer(
       "Can this disk serve layer 14 of V4.1 at B = 128?\n"
-      "  slacktier-iobench run --disk v41.image --create 4GiB --table engram_v41 --ranks 4 --batch 128 --windows 1:0.27,14:9.35\n"
-      "Exit codes: 0 done, 1 a layer does not fit or a comparison is slower, 2 wrong usage or file, 3 the environment lacks\n"
+      "  slacktier-iobench run --disk v41.image --create 4GiB --table engram_v41 --ranks 4 --batch 128 --windows "
+      "1:0.27,14:9.35\n"
+      "Exit codes: 0 done, 1 a layer does not fit or a comparison is slower, 2 wrong usage or file, 3 the environment "
+      "lacks\n"
       "something, 4 I/O failure, 130 interrupted.");
   try {
     app.parse(argc, argv);

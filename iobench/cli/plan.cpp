@@ -14,6 +14,7 @@
 #include "platforms/error.hpp"
 #include "platforms/filesystem.hpp"
 #include "platforms/host.hpp"
+#include "platforms/preflight.hpp"
 #include "platforms/program.hpp"
 #include "platforms/progress.hpp"
 #include "platforms/provenance.hpp"
@@ -44,9 +45,10 @@ void create_image(const ReadArguments& arguments, const TableSpec& spec, const s
   };
   for (const auto& disk : disks)
     if (fs::is_block_file(disk))
-      throw UsageError(fmt::format("--create writes files only; {} is a device: stage it with slacktier-tier stage --disk {} "
-                                   "--serial SERIAL",
-                                   disk, disk));
+      throw UsageError(
+          fmt::format("--create writes files only; {} is a device: stage it with slacktier-tier stage --disk {} "
+                      "--serial SERIAL",
+                      disk, disk));
   stage_image(spec, options);
 }
 
@@ -95,6 +97,12 @@ void add_read_options(CLI::App& app, ReadArguments& a) {
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   app.add_option("--source", a.source, "Page source")->capture_default_str();
+  app.add_option("--wrap", a.wrappers, "Wrapper around the source, such as delayed:latency_us=15,gb_per_s=12.5; repeatable")
+      ->allow_extra_args(false)
+      ->type_name("NAME:KEY=VALUE,…");
+  app.add_option("--tenants", a.tenants, "Instances that share the disks: each page brings reads of as many others less one")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
   app.add_option("--threads", a.threads, "I/O threads per disk and rank")->capture_default_str();
   app.add_option("--cpus", a.cpus, "CPUs of the I/O threads, such as 0-3,8; default: free");
   app.add_option("--order", a.order, "layer-first or interleaved")->capture_default_str();
@@ -150,7 +158,8 @@ ReadPlan plan_reads(const ReadArguments& arguments) {
   else
     groups.push_back(arguments.disks);
   if (arguments.unstamped) {
-    if (arguments.pages.empty()) throw UsageError("--unstamped: say --pages LAYER:PAGES,…; nothing tells what the device holds");
+    if (arguments.pages.empty())
+      throw UsageError("--unstamped: say --pages LAYER:PAGES,…; nothing tells what the device holds");
     if (arguments.create) throw UsageError("--unstamped and --create exclude each other");
     const auto layers = parse_layer_pages("--pages", arguments.pages);
     for (const auto& disks : groups) {
@@ -159,7 +168,8 @@ ReadPlan plan_reads(const ReadArguments& arguments) {
       plan.images.push_back(unstamped_image(disks, layers, arguments.page_bytes, least));
     }
     plan.table = "unstamped";
-    plan.warnings.push_back({"unstamped", "pages without stamps: holes, trimmed or stale blocks cannot be told from data", ""});
+    plan.warnings.push_back(
+        {"unstamped", "pages without stamps: holes, trimmed or stale blocks cannot be told from data", ""});
   } else {
     const std::string table = arguments.table.empty() ? "engram_v41" : arguments.table;
     for (const auto& disks : groups) {
@@ -196,6 +206,12 @@ ReadPlan plan_reads(const ReadArguments& arguments) {
   plan.load.settings.threads = arguments.threads;
   plan.load.settings.verify_checksum = arguments.verify_checksum;
   plan.load.settings.cpus = parse_cpus(arguments.cpus);
+  if (arguments.tenants > 1) plan.load.wrappers.push_back(fmt::format("shared:tenants={}", arguments.tenants));
+  for (const auto& wrapper : arguments.wrappers) plan.load.wrappers.push_back(wrapper);
+  for (const auto& wrapper : arguments.wrappers) plan.labels.push_back("wrapped: " + wrapper);
+  for (const auto& disk : arguments.disks)
+    for (const Finding& finding : preflight(disk))
+      plan.warnings.push_back({finding.code, finding.text(), "/settings/image"});
   plan.load.order = parse_submit_order(arguments.order);
   plan.load.seed = arguments.seed;
   plan.load.stamped = !arguments.unstamped;
@@ -206,7 +222,8 @@ ReadPlan plan_reads(const ReadArguments& arguments) {
   return plan;
 }
 
-Envelope read_envelope_of(const ReadPlan& plan, const std::string& command, const Invocation& invocation, std::uint64_t seed) {
+Envelope read_envelope_of(const ReadPlan& plan, const std::string& command, const Invocation& invocation,
+                          std::uint64_t seed) {
   Envelope envelope;
   envelope.kind = "reads";
   Json& settings = envelope.settings;

@@ -35,21 +35,22 @@ ReadResult describe_load(const ReadPlan& plan, const LoadOptions& options, const
   result.ranks_on_disk = static_cast<std::int64_t>((options.ranks + plan.images.size() - 1) / plan.images.size());
   result.disks = static_cast<std::int64_t>(plan.images.front().paths.size());
   result.threads = options.settings.threads;
+  for (const auto& wrapper : options.wrappers)
+    if (wrapper.starts_with("shared:tenants=")) result.tenants = std::stoi(wrapper.substr(15));
   result.order = to_string(options.order);
   result.pacing = paced ? "paced" : "back-to-back";
   result.verify = !options.stamped ? "unstamped" : options.settings.verify_checksum ? "checksum" : "stamp";
   ReadEngine engine;
   engine.effective = load.describe();
-  engine.direct = engine.effective.find("O_DIRECT") != std::string::npos;
-  engine.fixed_buffers = engine.effective.find("fixed buffers") != std::string::npos ||
-                         engine.effective.find("fixed-buffers") != std::string::npos;
-  engine.fixed_files = engine.effective.find("fixed files") != std::string::npos ||
-                       engine.effective.find("fixed-files") != std::string::npos;
+  engine.direct = !uses_page_cache(options.source);
+  engine.fixed_buffers = load.registered_bytes() > 0;
+  engine.fixed_files = options.source == "uring";
   result.engine = engine;
   return result;
 }
 
-ReadPoint point_result(const PointSamples& samples, std::uint32_t ranks, const std::string& folder, const std::string& name) {
+ReadPoint point_result(const PointSamples& samples, std::uint32_t ranks, const std::string& folder,
+                       const std::string& name) {
   ReadPoint point;
   const std::size_t batches = samples.wall_us.size(), layers = samples.pages.size();
   for (std::size_t l = 0; l < layers; ++l) {
@@ -97,8 +98,9 @@ Table verdict_table(const Envelope& envelope) {
                             Cell::number(v.headroom_mean_ms, 2, true), Cell::number(v.headroom_p99_ms, 2, true),
                             v.max_batch ? Cell::count(*v.max_batch) : Cell(),
                             v.max_tenants ? Cell::count(*v.max_tenants) : Cell()});
-  table.footnotes = {"headroom: window - (s + T_k), on average and at the p99; most B, tenants: where the mean would meet the "
-                     "window, estimated from the measured loads"};
+  table.footnotes = {
+      "headroom: window - (s + T_k), on average and at the p99; most B, tenants: where the mean would meet the "
+      "window, estimated from the measured loads"};
   return table;
 }
 
@@ -143,13 +145,14 @@ Table point_table(const Envelope& envelope) {
                                             fit.r2.value_or(0), fit.rmse_us.value_or(0)));
     }
     if (result.zero_pages_share)
-      table.footnotes.push_back(fmt::format("pages that end in zeros (holes, trimmed, never written): {:.1f}%",
-                                            100 * *result.zero_pages_share));
+      table.footnotes.push_back(
+          fmt::format("pages that end in zeros (holes, trimmed, never written): {:.1f}%", 100 * *result.zero_pages_share));
   }
   std::sort(table.footnotes.begin(), table.footnotes.end());
   table.footnotes.erase(std::unique(table.footnotes.begin(), table.footnotes.end()), table.footnotes.end());
   table.footnotes.push_back(
-      "T: first page submitted until the layer's last page is in, slowest rank; submit: t = 0 until the layer's first page is "
+      "T: first page submitted until the layer's last page is in, slowest rank; submit: t = 0 until the layer's first page "
+      "is "
       "submitted");
   if (needs > 0) table.footnotes.push_back(fmt::format("–: a p99 needs {} batches", needs));
   return table;

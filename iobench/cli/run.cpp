@@ -71,8 +71,9 @@ std::vector<ReadInterval> intervals(const PointSamples& samples, double length_s
 Table interval_table(const ReadPoint& point) {
   Table table;
   table.title = "T over time";
-  table.columns = {{"from", "s", Align::right, "start_s"}, {"k", "", Align::right, ""},      {"T mean", "ms", Align::right, ""},
-                   {"p50", "ms", Align::right, ""},        {"p99", "ms", Align::right, ""},  {"p99.9", "ms", Align::right, "p999_ms"},
+  table.columns = {{"from", "s", Align::right, "start_s"}, {"k", "", Align::right, ""},
+                   {"T mean", "ms", Align::right, ""},     {"p50", "ms", Align::right, ""},
+                   {"p99", "ms", Align::right, ""},        {"p99.9", "ms", Align::right, "p999_ms"},
                    {"max", "ms", Align::right, ""},        {"batches", "", Align::right, ""}};
   const auto ms = [](const std::optional<double>& us) { return us ? Cell::number(*us / 1e3, 2) : Cell(); };
   for (const ReadInterval& interval : point.intervals)
@@ -131,9 +132,10 @@ int run(const RunArguments& a, const Invocation& invocation) {
   const Measurement measured = measure(load, points, options);
   progress.finish();
 
-  const std::string folder =
-      a.read.out.empty() ? "" : (std::filesystem::path(a.read.out).parent_path() /
-                                 (std::filesystem::path(a.read.out).stem().string() + "-samples")).string();
+  const std::string folder = a.read.out.empty() ? ""
+                                                : (std::filesystem::path(a.read.out).parent_path() /
+                                                   (std::filesystem::path(a.read.out).stem().string() + "-samples"))
+                                                      .string();
   Envelope envelope = read_envelope_of(plan, "run", invocation, a.read.seed);
   ReadResult result = describe_load(plan, plan.load, load, a.period_ms > 0);
   std::uint64_t zero = 0, all = 0;
@@ -154,12 +156,11 @@ int run(const RunArguments& a, const Invocation& invocation) {
       std::optional<LoadLine> line;
       if (measured.points.size() > 1 && !measured.points[0].t_us[l].empty() && !measured.points[1].t_us[l].empty())
         line = line_through(measured.points[1], measured.points[0], l);
-      result.verdicts.push_back(judge(plan.windows->ms.at(plan.pages[l].layer), a.read.resolve_ms, measured.points[0], l, line,
-                                      plan.batch));
+      result.verdicts.push_back(
+          judge(plan.windows->ms.at(plan.pages[l].layer), a.read.resolve_ms, measured.points[0], l, line, plan.batch));
       fits = fits && result.verdicts.back().fits != Fits::no;
     }
-  if (measured.interrupted)
-    envelope.warnings.push_back({"interrupted", "interrupted: what had been read is reported", ""});
+  if (measured.interrupted) envelope.warnings.push_back({"interrupted", "interrupted: what had been read is reported", ""});
   set_read_results(envelope, {result});
   if (parse_table_format(a.read.format) == TableFormat::text) {
     for (const ReadVerdict& verdict : result.verdicts)
@@ -183,7 +184,9 @@ Command add_run(CLI::App& app, const Invocation& invocation) {
   app.add_option("--batches", a->batches, "Batches to measure; a p99 needs 662")
       ->check(CLI::Range(1, 10'000'000))
       ->capture_default_str();
-  app.add_option("--rounds", a->rounds, "Rounds into which they are dealt")->check(CLI::Range(1, 10'000))->capture_default_str();
+  app.add_option("--rounds", a->rounds, "Rounds into which they are dealt")
+      ->check(CLI::Range(1, 10'000))
+      ->capture_default_str();
   app.add_option("--period-ms", a->period_ms, "Start a batch every so many ms, as decode steps do; default: back to back")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--duration", a->duration, "Read for so long (90s, 15m, 24h) and show T over time");

@@ -45,7 +45,8 @@ std::vector<LoadOptions> configurations_of(const SweepArguments& a, const ReadPl
 
 int sweep(SweepArguments a, const Invocation& invocation) {
   parse_table_format(a.read.format);
-  if (a.read.disks.empty() && a.image.empty()) throw UsageError("sweep: name an image: slacktier-iobench sweep --quick FILE");
+  if (a.read.disks.empty() && a.image.empty())
+    throw UsageError("sweep: name an image: slacktier-iobench sweep --quick FILE");
   if (!a.image.empty()) a.read.disks.push_back(a.image);
   if (a.quick) {
     a.batches = std::min(a.batches, 50u);
@@ -53,7 +54,8 @@ int sweep(SweepArguments a, const Invocation& invocation) {
     if (!std::filesystem::exists(a.read.disks.front()) && a.read.create == 0) a.read.create = std::uint64_t{1} << 30;
   }
   const ReadPlan plan = plan_reads(a.read);
-  auto points = sweep_points(plan.pages, a.quick ? std::vector<std::uint32_t>{2, 8, 16} : std::vector<std::uint32_t>{1, 4, 8, 12, 16});
+  auto points =
+      sweep_points(plan.pages, a.quick ? std::vector<std::uint32_t>{2, 8, 16} : std::vector<std::uint32_t>{1, 4, 8, 12, 16});
   for (const std::uint32_t pages : a.prefill_pages) {
     std::vector<LayerPages> point = plan.pages;
     for (LayerPages& layer : point) layer.pages = pages;
@@ -65,9 +67,10 @@ int sweep(SweepArguments a, const Invocation& invocation) {
 
   const auto loads = configurations_of(a, plan);
   Progress progress("sweeping", 1000 * loads.size(), ProgressUnit::steps, stderr_progress(a.read.quiet));
-  const std::string folder =
-      a.read.out.empty() ? "" : (std::filesystem::path(a.read.out).parent_path() /
-                                 (std::filesystem::path(a.read.out).stem().string() + "-samples")).string();
+  const std::string folder = a.read.out.empty() ? ""
+                                                : (std::filesystem::path(a.read.out).parent_path() /
+                                                   (std::filesystem::path(a.read.out).stem().string() + "-samples"))
+                                                      .string();
   Envelope envelope = read_envelope_of(plan, "sweep", invocation, a.read.seed);
   std::vector<ReadResult> results;
   std::vector<std::string> lines;
@@ -100,7 +103,8 @@ int sweep(SweepArguments a, const Invocation& invocation) {
     if (plan.windows && !stopped)
       for (std::size_t l = 0; l < plan.pages.size(); ++l) {
         if (plan.pages[l].pages == 0) continue;
-        const auto fit = std::find_if(result.fit.begin(), result.fit.end(), [&](const auto& f) { return f.k == plan.pages[l].layer; });
+        const auto fit =
+            std::find_if(result.fit.begin(), result.fit.end(), [&](const auto& f) { return f.k == plan.pages[l].layer; });
         result.verdicts.push_back(judge(plan.windows->ms.at(plan.pages[l].layer), a.read.resolve_ms, measured.points[0], l,
                                         line_of(*fit, pages_by_layer(plan.pages)), plan.batch));
         fits = fits && result.verdicts.back().fits != Fits::no;

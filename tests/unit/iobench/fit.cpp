@@ -61,8 +61,9 @@ TEST_CASE("the fit finds the line that made the points, and its intervals cover 
 }
 
 TEST_CASE("a fit that the loads cannot tell is refused, with what to vary", "[fit]") {
-  CHECK_THROWS_WITH(fit_read_time(1, made_points(0, {{{1, 10}, {14, 10}}, {{1, 20}, {14, 20}}, {{1, 30}, {14, 30}}, {{1, 40}, {14, 40}}})),
-                    contains_text("vary only together"));
+  CHECK_THROWS_WITH(
+      fit_read_time(1, made_points(0, {{{1, 10}, {14, 10}}, {{1, 20}, {14, 20}}, {{1, 30}, {14, 30}}, {{1, 40}, {14, 40}}})),
+      contains_text("vary only together"));
   CHECK_THROWS_WITH(fit_read_time(1, made_points(0, {{{1, 10}}, {{1, 20}}})), contains_text("at least 3 different loads"));
   // A layer whose pages never change is no parameter.
   const ReadFit fit = fit_read_time(14, made_points(0, {{{1, 50}, {14, 10}}, {{1, 50}, {14, 20}}, {{1, 50}, {14, 40}}}));

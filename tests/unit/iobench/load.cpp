@@ -141,6 +141,19 @@ TEST_CASE("measuring keeps whole rounds, means of rounds, and says what was not 
   CHECK(measure(load, {both}, options).interrupted);
 }
 
+TEST_CASE("the time of a delayed source is its delay", "[load]") {
+  const ScratchFolder folder;
+  const TableSpec spec = small_table(folder);
+  LoadOptions options = on_image({stage_small(folder, spec, 1)});
+  options.wrappers = {"delayed:latency_us=20000,gb_per_s=0.01"};
+  Load load(options, both);
+  // 65 pages over a link of 10 MB/s behind 20 ms: 46.6 ms for the last, 36.4 ms for the last of layer 1. The disk's own time
+  // is hidden unless it is longer.
+  const BatchTime time = load.run(both, 0);
+  CHECK(static_cast<double>(time.layers[0].read) >= 36.3e6);
+  CHECK(static_cast<double>(time.layers[1].read) >= 46.5e6);
+}
+
 TEST_CASE("a layer that the image does not hold, or too many pages, are refused", "[load]") {
   const ScratchFolder folder;
   const TableSpec spec = small_table(folder);

@@ -1,4 +1,4 @@
-// The tier's kernels for GPUs: n-gram hash, gather and store. Device code, included by .cu files and by tests that emulate
+// The tier's kernels for GPUs: hashes, gather and store. Device code, included by .cu files and by tests that emulate
 // it.
 //
 // The gather is bound by latency and bytes, so it is shaped by its loads: a block takes `gather_rows` lookups, reads their
@@ -32,6 +32,33 @@ SLACKTIER_KERNEL hash_ngram(HashArgs args) {
   const std::uint32_t order = block.orders()[column];
   for (std::uint32_t n = 1; n < order; ++n) mix ^= context[n] * multiplier[n];
   args.rows[at] = ngram_row(mix, block.heads()[std::size_t{layer} * block.columns + column]);
+}
+
+// One thread a row index.
+SLACKTIER_KERNEL hash_polynomial(HashArgs args) {
+  const auto& block = *reinterpret_cast<const PolynomialBlock*>(args.parameters);
+  const std::uint64_t total = std::uint64_t{args.layers} * args.tokens * args.rows_per_token;
+  const std::uint64_t at = std::uint64_t{kernel_block()} * kernel_threads() + kernel_thread();
+  if (at >= total) return;
+  const auto column = static_cast<std::uint32_t>(at % args.rows_per_token);
+  const auto token = static_cast<std::uint32_t>(at / args.rows_per_token % args.tokens);
+  const auto layer = static_cast<std::uint32_t>(at / args.rows_per_token / args.tokens);
+  const std::size_t head = std::size_t{layer} * block.columns + column;
+  const std::uint64_t* power = block.powers() + head * block.depth;
+  const std::uint32_t* context = args.context + std::size_t{token} * block.depth;
+  std::uint64_t mix = context[0];
+  const std::uint32_t order = block.orders()[column];
+  for (std::uint32_t n = 1; n < order; ++n) mix += context[n] * power[n];
+  args.rows[at] = ngram_row(mix, block.heads()[head]);
+}
+
+// One thread a token and layer.
+SLACKTIER_KERNEL hash_token_id(HashArgs args) {
+  const auto& block = *reinterpret_cast<const TokenIdBlock*>(args.parameters);
+  const std::uint64_t at = std::uint64_t{kernel_block()} * kernel_threads() + kernel_thread();
+  if (at >= std::uint64_t{args.layers} * args.tokens) return;
+  const std::uint32_t id = args.context[at % args.tokens];
+  args.rows[at] = id < block.rows ? id : 0;
 }
 
 // The multiplication of numerics.hpp in floating point, exact in FP32 but for overflow: the E4M3 bits as the top of an FP32
@@ -217,6 +244,20 @@ SLACKTIER_KERNEL store_bytes(StoreArgs args) {
   const std::uint64_t total = std::uint64_t{args.layers} * args.tokens * args.rows_per_token;
   if (total == 0) return;
   SLACKTIER_LAUNCH(hash_ngram, blocks_of(total, kernel_block_threads), kernel_block_threads, native_stream, args);
+}
+
+[[maybe_unused]] static void launch_hash_polynomial(void* native_stream, const void* raw) {
+  const HashArgs args = *static_cast<const HashArgs*>(raw);
+  const std::uint64_t total = std::uint64_t{args.layers} * args.tokens * args.rows_per_token;
+  if (total == 0) return;
+  SLACKTIER_LAUNCH(hash_polynomial, blocks_of(total, kernel_block_threads), kernel_block_threads, native_stream, args);
+}
+
+[[maybe_unused]] static void launch_hash_token_id(void* native_stream, const void* raw) {
+  const HashArgs args = *static_cast<const HashArgs*>(raw);
+  const std::uint64_t total = std::uint64_t{args.layers} * args.tokens;
+  if (total == 0) return;
+  SLACKTIER_LAUNCH(hash_token_id, blocks_of(total, kernel_block_threads), kernel_block_threads, native_stream, args);
 }
 
 [[maybe_unused]] static void launch_gather(void* native_stream, const void* raw) {

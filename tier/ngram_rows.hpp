@@ -1,4 +1,4 @@
-// The n-gram hash's arithmetic and its parameters as one block of bytes, for the host and for kernels.
+// The hashes' arithmetic and their parameters as one block of bytes, for the host and for kernels.
 #pragma once
 
 #include <cstddef>
@@ -43,5 +43,29 @@ struct NgramBlock {
   }
 };
 static_assert(sizeof(NgramBlock) % alignof(NgramHead) == 0);
+
+// Of the polynomial hash: heads [layers][columns], each head's powers of the vocabulary [layers][columns][depth] and the
+// columns' orders follow.
+struct PolynomialBlock {
+  std::uint32_t depth, columns, layers, padding;
+
+  SLACKTIER_HOST_DEVICE const NgramHead* heads() const { return reinterpret_cast<const NgramHead*>(this + 1); }
+  SLACKTIER_HOST_DEVICE const std::uint64_t* powers() const {
+    return reinterpret_cast<const std::uint64_t*>(heads() + std::size_t{layers} * columns);
+  }
+  SLACKTIER_HOST_DEVICE const std::uint32_t* orders() const {
+    return reinterpret_cast<const std::uint32_t*>(powers() + std::size_t{layers} * columns * depth);
+  }
+  std::size_t bytes() const {
+    return sizeof(PolynomialBlock) + std::size_t{layers} * columns * (sizeof(NgramHead) + depth * sizeof(std::uint64_t)) +
+           columns * sizeof(std::uint32_t);
+  }
+};
+static_assert(sizeof(PolynomialBlock) % alignof(NgramHead) == 0);
+
+// Of the token id: ids from `rows` on read row 0.
+struct TokenIdBlock {
+  std::uint32_t rows, padding;
+};
 
 }  // namespace slacktier

@@ -31,4 +31,6 @@ TEST_CASE("a million tokens hash as on the host", "[tier_kernels]") {
   device->load_module(tier_modules());
   check_hash(*device, "engram_v41", 1'000'000, 73);
   check_hash(*device, "qwen38_ple", 1'000'000, 74);
+  check_hash(*device, "longcat_flash_lite", 1'000'000, 75);
+  check_hash(*device, "gemma4_e4b_ple", 1'000'000, 76);
 }

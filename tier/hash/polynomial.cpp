@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <cstring>
+#include <span>
 
 #include "platforms/error.hpp"
 #include "tier/hash_family.hpp"
@@ -32,10 +34,11 @@ class PolynomialHash final : public RowHash {
         if ((static_cast<Wide>(terms) * spec.vocabulary * size) >> 63 != 0)
           throw UsageError(
               fmt::format("table {}: head {} has too many rows for a vocabulary of {}", spec.name, c, spec.vocabulary));
-        layer.heads.push_back({{static_cast<std::uint64_t>((Wide{1} << 64) / size), size, table.head_offset[c]}, terms});
+        layer.heads.push_back({static_cast<std::uint64_t>((Wide{1} << 64) / size), size, table.head_offset[c]});
+        if (layers_.empty()) terms_.push_back(static_cast<std::uint32_t>(terms));
         std::uint64_t power = 1;  // vocabulary^d mod size
         for (std::size_t d = 0; d < depth_; ++d) {
-          layer.weights.push_back(power);
+          layer.powers.push_back(power);
           power = power * spec.vocabulary % size;
         }
       }
@@ -46,26 +49,42 @@ class PolynomialHash final : public RowHash {
   void rows(std::size_t layer_index, const std::uint32_t* context, std::size_t tokens, std::uint32_t* rows) const override {
     const Layer& layer = layers_[layer_index];
     for (std::size_t token = 0; token < tokens; ++token, context += depth_) {
-      const std::uint64_t* weight = layer.weights.data();
-      for (const Head& head : layer.heads) {
+      const std::uint64_t* power = layer.powers.data();
+      const std::uint32_t* terms = terms_.data();
+      for (const NgramHead& head : layer.heads) {
         std::uint64_t mix = context[0];
-        for (std::size_t d = 1; d < head.terms; ++d) mix += context[d] * weight[d];
-        *rows++ = ngram_row(mix, head.rows);
-        weight += depth_;
+        for (std::uint32_t d = 1; d < *terms; ++d) mix += context[d] * power[d];
+        *rows++ = ngram_row(mix, head);
+        power += depth_;
+        ++terms;
       }
     }
   }
 
+  KernelHash for_kernels() const override {
+    const PolynomialBlock header{static_cast<std::uint32_t>(depth_), static_cast<std::uint32_t>(terms_.size()),
+                                 static_cast<std::uint32_t>(layers_.size()), 0};
+    KernelHash result{"tier.hash.polynomial", std::vector<std::byte>(header.bytes())};
+    std::byte* to = result.parameters.data();
+    const auto append = [&to](const auto& list) {
+      const std::size_t bytes = list.size() * sizeof(list[0]);
+      std::memcpy(to, list.data(), bytes);
+      to += bytes;
+    };
+    append(std::span(&header, 1));
+    for (const Layer& layer : layers_) append(layer.heads);
+    for (const Layer& layer : layers_) append(layer.powers);
+    append(terms_);
+    return result;
+  }
+
  private:
-  struct Head {
-    NgramHead rows;
-    std::size_t terms;
-  };
   struct Layer {
-    std::vector<Head> heads;
-    std::vector<std::uint64_t> weights;  // [heads][depth]
+    std::vector<NgramHead> heads;
+    std::vector<std::uint64_t> powers;  // [heads][depth]: of the vocabulary, mod the head's rows
   };
   std::size_t depth_;
+  std::vector<std::uint32_t> terms_;  // of each head: its order
   std::vector<Layer> layers_;
 };
 

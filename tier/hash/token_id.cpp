@@ -8,8 +8,10 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <cstring>
 
 #include "tier/hash_family.hpp"
+#include "tier/ngram_rows.hpp"
 
 namespace slacktier {
 
@@ -21,6 +23,13 @@ class TokenIdHash final : public RowHash {
 
   void rows(std::size_t, const std::uint32_t* context, std::size_t tokens, std::uint32_t* rows) const override {
     for (std::size_t token = 0; token < tokens; ++token) rows[token] = context[token] < rows_ ? context[token] : 0;
+  }
+
+  KernelHash for_kernels() const override {
+    const TokenIdBlock block{rows_, 0};
+    KernelHash result{"tier.hash.token_id", std::vector<std::byte>(sizeof block)};
+    std::memcpy(result.parameters.data(), &block, sizeof block);
+    return result;
   }
 
  private:

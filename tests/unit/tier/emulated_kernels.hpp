@@ -19,8 +19,11 @@ constexpr bool emulation_runs() {
 }
 
 [[maybe_unused]] std::unique_ptr<Device> open_emulated() {
-  static const KernelEntry kernels[] = {
-      {"tier.hash.ngram", launch_hash_ngram}, {"tier.gather", launch_gather}, {"tier.store", launch_store}};
+  static const KernelEntry kernels[] = {{"tier.hash.ngram", launch_hash_ngram},
+                                        {"tier.hash.polynomial", launch_hash_polynomial},
+                                        {"tier.hash.token_id", launch_hash_token_id},
+                                        {"tier.gather", launch_gather},
+                                        {"tier.store", launch_store}};
   static const ModuleImage images[] = {{"cpu", kernels}};
   auto device = open_device("cpu");
   device->load_module(images);

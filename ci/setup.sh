@@ -19,7 +19,7 @@ python_packages() {
   local environment=$here/../build/python wanted
   mapfile -t wanted < <(sed -e 's/#.*//' "$here/python.txt" | awk 'NF {print $1}')
   if "$environment/bin/python3" -c "import ${wanted[*]/%/;import }sys" 2>/dev/null; then return; fi
-  if ! python3 -m venv "$environment" >&2 || ! "$environment/bin/python3" -m pip -q --disable-pip-version-check install "${wanted[@]}" >&2; then
+  if ! python3 -m venv "$environment" >&2 || ! "$environment/bin/python3" -m pip -q --disable-pip-version-check --retries 2 install "${wanted[@]}" >&2; then
     say "without the Python packages ${wanted[*]} (pip could not install them in build/python): tests that need them are skipped"
   fi
 }

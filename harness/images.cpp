@@ -20,13 +20,16 @@ namespace {
 
 // File names say what the image holds, so that several campaigns share a folder.
 std::vector<std::string> image_files(const Campaign& campaign, const TableSpec& spec, std::uint32_t disks,
-                                     std::uint64_t bytes, const std::vector<std::string>& folders) {
+                                     std::uint64_t bytes, const ImageOptions& options) {
+  const std::vector<std::string>& folders = options.disks;
+  const std::string rows = options.rows ? fmt::format("-{:016x}", options.rows->identity()) : "";
   std::vector<std::string> files;
   for (std::uint32_t d = 0; d < disks; ++d) {
     const fs::path folder = folders[d % folders.size()];
-    files.push_back((folder / fmt::format("{}-{}-{}of{}-{}MiB-{}of{}.slacktier", spec.name, to_string(campaign.shard_map),
-                                          campaign.rank, campaign.ranks, bytes >> 20, d, disks))
-                        .string());
+    files.push_back(
+        (folder / fmt::format("{}{}-{}-{}of{}-{}MiB-{}of{}.slacktier", spec.name, rows, to_string(campaign.shard_map),
+                              campaign.rank, campaign.ranks, bytes >> 20, d, disks))
+            .string());
   }
   return files;
 }
@@ -81,7 +84,7 @@ Images::Images(const Campaign& campaign, const TableSpec& spec, const ImageOptio
                              fmt::format("{} disks emulated by {} files on {} disk(s): their reads share one device", disks,
                                          disks, options.disks.size()),
                              ""});
-      const auto files = image_files(campaign, spec, disks, campaign.image_bytes, options.disks);
+      const auto files = image_files(campaign, spec, disks, campaign.image_bytes, options);
       const bool there = std::all_of(files.begin(), files.end(), [](const auto& f) { return fs::exists(f); });
       bool ready = false;
       if (there) {
@@ -122,7 +125,8 @@ Images::Images(const Campaign& campaign, const TableSpec& spec, const ImageOptio
 const std::vector<std::string>& Images::paths(std::uint32_t disks) const { return images_.at(disks); }
 
 void Images::verify(const TableSpec& spec, std::uint64_t sample, bool quiet) const {
-  for (const auto& [disks, files] : images_) {
+  for (const auto& image : images_) {
+    const std::vector<std::string>& files = image.second;
     std::unique_ptr<Progress> progress;
     const auto watch = [&](std::uint64_t done, std::uint64_t total) {
       throw_if_interrupted();

@@ -100,6 +100,8 @@ class Tables(unittest.TestCase):
         image, = [self.path(f"scratch/{f}") for f in os.listdir(self.path("scratch")) if f.endswith(".slacktier")]
         # The image is the checkpoint's: it serves no run on generated rows.
         self.assertIn("another origin", self.run_harness(*model, "--disk", image, code=2))
+        self.run_harness(*model)  # ... but another one in the same folder does
+        self.assertEqual(len([f for f in os.listdir(self.path("scratch")) if f.endswith(".slacktier")]), 2)
 
         with open(image, "r+b") as file:
             file.seek((1 << 20) + 100)

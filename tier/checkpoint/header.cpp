@@ -189,10 +189,12 @@ std::map<std::string, Tensor> parse_safetensors_json(std::span<const std::byte> 
     return std::pair(a.second->begin, a.second->end) < std::pair(b.second->begin, b.second->end);
   });
   std::uint64_t next = 0;
-  for (const auto& [name, tensor] : by_offset) {
-    const std::uint64_t bytes = tensor_bytes(*tensor, where, *name);
+  for (const auto& entry : by_offset) {
+    const std::string& name = *entry.first;
+    Tensor* const tensor = entry.second;
+    const std::uint64_t bytes = tensor_bytes(*tensor, where, name);
     const auto fail = [&](const std::string& problem) {
-      throw UsageError(fmt::format("{}: tensor \"{}\" {}", where, shown(*name), problem));
+      throw UsageError(fmt::format("{}: tensor \"{}\" {}", where, shown(name), problem));
     };
     if (tensor->end < tensor->begin || tensor->end - tensor->begin != bytes)
       fail(fmt::format("has the bytes [{}, {}), its type and shape need {}", tensor->begin, tensor->end, bytes));

@@ -92,12 +92,14 @@ int show(const TableSettings& settings) {
   const PageGeometry geometry = make_page_geometry(page_bytes_option(settings.page_size), spec.row_bytes);
   fmt::print(
       "table        {} (fingerprint {})\n"
-      "hash         {}: rows of {} tokens and less, {} rows a token and layer, ids below {}{}\n"
+      "hash         {}: of up to {} token{}, {} row{} a token and layer, ids below {}{}\n"
       "record       {} values, {} bytes, {} to a page of {}\n"
-      "shards       {} ranks, {}\n",
-      spec.name, spec.fingerprint(), spec.hash, spec.max_ngram, spec.rows_per_token(), spec.vocabulary,
+      "shards       {} rank{}, {}\n",
+      spec.name, spec.fingerprint(), spec.hash, spec.max_ngram, spec.max_ngram == 1 ? "" : "s", spec.rows_per_token(),
+      spec.rows_per_token() == 1 ? "" : "s", spec.vocabulary,
       spec.vocabulary == spec.raw_vocabulary ? "" : fmt::format(" ({} before compression)", spec.raw_vocabulary),
-      spec.row_values, spec.row_bytes, geometry.rows_per_page, geometry.page_bytes, settings.ranks, settings.shard_map);
+      spec.row_values, spec.row_bytes, geometry.rows_per_page, geometry.page_bytes, settings.ranks,
+      settings.ranks == 1 ? "" : "s", settings.shard_map);
   if (!spec.tensors.weight.empty()) fmt::print("checkpoint   {}\n", fmt::join(spec.tensors.weight, "\n          or "));
   fmt::print("\n{:>7} {:>6} {:>13} {:>13} {:>13} {:>13}  {}\n", "layer", "rank", "rows", "bytes", "pages", "on disk",
              "columns");
@@ -105,13 +107,14 @@ int show(const TableSettings& settings) {
   for (const nlohmann::json& layer : json["layers"]) {
     for (const nlohmann::json& rank : layer["ranks"]) {
       const auto columns = rank["columns"].get<std::vector<std::size_t>>();
-      fmt::print(
-          "{:>7} {:>6} {:>13} {:>13} {:>13} {:>13}  {}\n", layer["layer"].get<int>(), rank["rank"].get<std::uint32_t>(),
-          rank["rows"].get<std::uint64_t>(), bytes_text(rank["row_bytes"].get<std::uint64_t>()),
-          rank["pages"].get<std::uint64_t>(), bytes_text(rank["page_bytes"].get<std::uint64_t>()),
-          columns.empty()                                          ? "none"
-          : columns.back() - columns.front() + 1 == columns.size() ? fmt::format("{}-{}", columns.front(), columns.back())
-                                                                   : fmt::format("{}", fmt::join(columns, ",")));
+      fmt::print("{:>7} {:>6} {:>13} {:>13} {:>13} {:>13}  {}\n", layer["layer"].get<int>(),
+                 rank["rank"].get<std::uint32_t>(), rank["rows"].get<std::uint64_t>(),
+                 bytes_text(rank["row_bytes"].get<std::uint64_t>()), rank["pages"].get<std::uint64_t>(),
+                 bytes_text(rank["page_bytes"].get<std::uint64_t>()),
+                 columns.empty() ? "none"
+                 : columns.size() > 1 && columns.back() - columns.front() + 1 == columns.size()
+                     ? fmt::format("{}-{}", columns.front(), columns.back())
+                     : fmt::format("{}", fmt::join(columns, ",")));
       rows += rank["rows"].get<std::uint64_t>();
       bytes += rank["row_bytes"].get<std::uint64_t>();
       pages += rank["pages"].get<std::uint64_t>();

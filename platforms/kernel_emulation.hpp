@@ -66,20 +66,22 @@ class EmulatedGrid {
     yield();
   }
 
+  // Out of line: what the caller holds in registers is not at getcontext's mercy, which may return twice.
+  [[gnu::noinline]] static void prepare(Fiber& fiber) {
+    constexpr std::size_t stack_bytes = 64 << 10;
+    if (!fiber.stack) fiber.stack = std::make_unique<char[]>(stack_bytes);
+    fiber.done = false;
+    getcontext(&fiber.context);
+    fiber.context.uc_stack.ss_sp = fiber.stack.get();
+    fiber.context.uc_stack.ss_size = stack_bytes;
+    fiber.context.uc_link = nullptr;
+    makecontext(&fiber.context, &EmulatedGrid::enter_current, 0);
+  }
+
   void run_block() {
     alive_ = threads;
     arrived_ = 0;
-    for (std::uint32_t t = 0; t < threads; ++t) {
-      Fiber& fiber = fibers_[t];
-      constexpr std::size_t stack_bytes = 64 << 10;
-      if (!fiber.stack) fiber.stack = std::make_unique<char[]>(stack_bytes);
-      fiber.done = false;
-      getcontext(&fiber.context);
-      fiber.context.uc_stack.ss_sp = fiber.stack.get();
-      fiber.context.uc_stack.ss_size = stack_bytes;
-      fiber.context.uc_link = nullptr;
-      makecontext(&fiber.context, &EmulatedGrid::enter_current, 0);
-    }
+    for (std::uint32_t t = 0; t < threads; ++t) prepare(fibers_[t]);
     while (alive_ > 0) {
       const std::uint32_t before = alive_;
       const std::uint64_t generation = generation_;

@@ -110,6 +110,8 @@ void validate(const Campaign& campaign) {
   if (campaign.workloads.empty()) refuse("no workloads; name at least one, e.g. \"agent\"");
   if (campaign.placements.empty() || !campaign.placements.front().all_dram())
     refuse("the first placement is the baseline and must have every layer in dram");
+  if (!campaign.placements.front().skip_unseen.empty())
+    refuse("the baseline delivers every row: skip_unseen is for the other placements");
   std::set<std::string> names;
   for (const auto& placement : campaign.placements)
     if (!names.insert(placement.name).second) refuse(fmt::format("two placements are named '{}'", placement.name));

@@ -54,6 +54,7 @@ Placement placement_from_json(const Json& json, const TableSpec& spec, const std
   }
   placement.cache_policy = control.policy.value_or(placement.cache_policy);
   placement.hot_rows = control.hot_rows.value_or("");
+  placement.skip_unseen = control.skip_unseen.value_or("");
   placement.first_layer_first = control.first_layer_first.value_or(true);
   placement.row_dedup = control.row_dedup.value_or(true);
   placement.page_dedup = control.page_dedup.value_or(true);
@@ -78,6 +79,7 @@ Json to_json(const Placement& placement) {
   }
   json["cache"] = {{"policy", placement.cache_policy}};
   if (!placement.hot_rows.empty()) json["cache"]["hot_rows"] = placement.hot_rows;
+  if (!placement.skip_unseen.empty()) json["skip_unseen"] = placement.skip_unseen;
   json["order"] = placement.first_layer_first ? "layer-first" : "interleaved";
   json["dedup"] = {{"rows", placement.row_dedup}, {"pages", placement.page_dedup}};
   return json;

@@ -27,6 +27,7 @@ struct Placement {
   std::map<int, LayerPlacement> layers;  // by model layer
   std::string cache_policy = "clock";    // cache.policy: of every layer's directory
   std::string hot_rows;                  // cache.hot_rows: file of a static cache's rows; empty: learnt in the warm-up
+  std::string skip_unseen;               // seen-set file: rows never seen are zeros, unread; empty: every row is delivered
   bool first_layer_first = true;         // order "layer-first": a layer's reads are submitted before the next is planned
   bool row_dedup = true, page_dedup = true;
 

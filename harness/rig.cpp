@@ -49,6 +49,8 @@ Rig::Rig(Device& device, const TableSpec& spec, const Campaign& campaign, const 
   options.first_layer_first = placement.first_layer_first;
   options.row_dedup = placement.row_dedup;
   options.page_dedup = placement.page_dedup;
+  if (!placement.skip_unseen.empty())
+    options.skip_unseen = SeenSet::load(placement.skip_unseen, spec, campaign.shard_map, campaign.ranks, campaign.rank);
   for (std::size_t l = 0; l < spec.layers.size(); ++l) {
     const LayerPlacement& wanted = placement.layers.at(spec.layers[l].layer);
     LayerSetup setup;
@@ -206,6 +208,7 @@ void Rig::record(const StepReport& report) {
     LayerSamples& out = layers_[l];
     out.lookups += in.counts.lookups;
     out.owned += in.counts.owned;
+    out.skipped += in.counts.skipped;
     out.hits += in.counts.hits;
     out.reused += in.counts.reused;
     ++out.status[status_name(in.status)];

@@ -18,7 +18,7 @@ namespace slacktier {
 // Per measured step and layer of one configuration, in run order.
 struct LayerSamples {
   std::vector<double> pages, resolve_us, submit_us, read_us, open_us, stall_us;  // submit and read only of steps that read
-  std::uint64_t lookups = 0, owned = 0, hits = 0, reused = 0, steps_with_miss = 0;
+  std::uint64_t lookups = 0, owned = 0, skipped = 0, hits = 0, reused = 0, steps_with_miss = 0;
   std::map<std::string, std::int64_t> status;
 };
 

@@ -52,12 +52,13 @@ std::optional<double> rate(std::uint64_t part, std::uint64_t whole) {
   return static_cast<double>(part) / static_cast<double>(whole);
 }
 
-RankResult rank_result(const LayerSamples& samples, const Campaign& campaign, bool resident) {
+RankResult rank_result(const LayerSamples& samples, const Campaign& campaign, bool resident, bool skips) {
   RankResult result;
   result.rank = static_cast<int>(campaign.rank);
   result.lookups = as_count(samples.lookups);
   result.owned = as_count(samples.owned);
   if (!resident) {
+    if (skips) result.skipped = as_count(samples.skipped);
     result.hit_rate = rate(samples.hits, samples.owned);
     result.reuse_rate = rate(samples.reused, samples.owned);
     result.p_any_miss = rate(samples.steps_with_miss, samples.pages.size());
@@ -230,7 +231,8 @@ class WorkloadRun {
       LayerResult layer;
       layer.k = spec_.layers[l].layer;
       layer.window_ms = static_cast<double>(options_.model.window(layer.k)) / 1e6;
-      layer.ranks = {rank_result(rig.layers()[l], campaign_, rig.tier().core(l).resident())};
+      layer.ranks = {
+          rank_result(rig.layers()[l], campaign_, rig.tier().core(l).resident(), !rig.placement().skip_unseen.empty())};
       result.layers.push_back(layer);
     }
     if (campaign_.prefill_reads) result.prefill = prefill_result(rig);
@@ -322,8 +324,11 @@ RunOutcome run_campaign(Device& device, const Campaign& campaign, const RunOptio
   const TokenMap map = options.token_map.empty() ? TokenMap() : TokenMap::load(options.token_map, spec);
 
   // What the placements read, and the sessions, first: a file that cannot be used is said before gigabytes are staged.
-  for (const auto& placement : campaign.placements)
+  for (const auto& placement : campaign.placements) {
     if (!placement.hot_rows.empty()) read_hot_rows(placement.hot_rows, spec);
+    if (!placement.skip_unseen.empty())
+      SeenSet::load(placement.skip_unseen, spec, campaign.shard_map, campaign.ranks, campaign.rank);
+  }
   std::vector<StepTrace> traces;
   for (const auto& workload : campaign.workloads)
     traces.push_back(record_steps(campaign, workload, spec, map, campaign.steps()));
@@ -353,6 +358,13 @@ RunOutcome run_campaign(Device& device, const Campaign& campaign, const RunOptio
       break;
     }
   }
+
+  for (const auto& placement : campaign.placements)
+    if (!placement.skip_unseen.empty())
+      envelope.warnings.push_back({"rows_skipped",
+                                   fmt::format("{}: lossy: rows that are not in {} are delivered as zeros without a read",
+                                               placement.name, placement.skip_unseen),
+                                   ""});
 
   // Host tables are shared by all placements that keep the layer in DRAM.
   std::vector<std::unique_ptr<HostTable>> tables(spec.layers.size());

@@ -26,6 +26,7 @@ Json write(const RankResult& rank) {
                {"reuse_rate", or_null(rank.reuse_rate)},
                {"miss_pages_per_step", to_json(rank.miss_pages_per_step)},
                {"p_any_miss", or_null(rank.p_any_miss)}};
+  if (rank.skipped) json["skipped"] = *rank.skipped;
   for (const auto& [name, member] : rank_distributions) json[name] = to_json(rank.*member);
   json["status"] = rank.status;
   return json;
@@ -36,6 +37,7 @@ RankResult read_rank(const FieldReader& in) {
   rank.rank = in.get<int>("rank");
   rank.lookups = in.get<std::int64_t>("lookups");
   rank.owned = in.get<std::int64_t>("owned");
+  if (in.has("skipped")) rank.skipped = in.get<std::int64_t>("skipped");
   rank.hit_rate = in.maybe<double>("hit_rate");
   rank.reuse_rate = in.maybe<double>("reuse_rate");
   rank.miss_pages_per_step = distribution_from(in.object("miss_pages_per_step"));

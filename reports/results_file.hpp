@@ -18,10 +18,11 @@ namespace slacktier {
 // One layer on one rank over the measured decode steps of a configuration.
 struct RankResult {
   int rank = 0;
-  std::int64_t lookups = 0;          // of all ranks: B * q * rows per token * steps
-  std::int64_t owned = 0;            // of them by this rank
-  std::optional<double> hit_rate;    // owned lookups found in the cache, 0..1
-  std::optional<double> reuse_rate;  // owned lookups that miss but whose row this step has requested already, 0..1
+  std::int64_t lookups = 0;             // of all ranks: B * q * rows per token * steps
+  std::int64_t owned = 0;               // of them by this rank
+  std::optional<std::int64_t> skipped;  // of those, never seen and delivered as zeros; empty: the placement skips nothing
+  std::optional<double> hit_rate;       // owned lookups found in the cache, 0..1
+  std::optional<double> reuse_rate;     // owned lookups that miss but whose row this step has requested already, 0..1
   Distribution miss_pages_per_step;
   std::optional<double> p_any_miss;            // share of steps with at least one page to read
   Distribution resolve_us;                     // this layer's directory pass

@@ -150,7 +150,8 @@ Table layer_table(const Envelope& results) {
                    {"W_k", "ms", Align::right, ""},
                    {"stall", "ms", Align::right, "stall_mean_ms"},
                    {"p99", "ms", Align::right, "stall_p99_ms"}};
-  for (const ConfigurationResult& c : configurations(results)) {
+  const std::vector<ConfigurationResult> all = configurations(results);
+  for (const ConfigurationResult& c : all) {
     Cell name(c.name), load(c.workload);
     for (const LayerResult& layer : c.layers) {
       for (const RankResult& rank : layer.ranks) {
@@ -169,6 +170,10 @@ Table layer_table(const Envelope& results) {
                               milliseconds(rank.t_submit_us.mean), milliseconds(rank.t_done_us.mean),
                               milliseconds(rank.t_done_us.p99), Cell::number(layer.window_ms, 2),
                               milliseconds(rank.stall_us.mean), milliseconds(rank.stall_us.p99)});
+        if (rank.skipped && rank.owned > 0)
+          table.footnotes.push_back(fmt::format(
+              "~ {} ({}), layer {}, rank {}: {:.3f}% of the lookups delivered as zeros: rows never seen", c.name, c.workload,
+              layer.k, rank.rank, 100.0 * static_cast<double>(*rank.skipped) / static_cast<double>(rank.owned)));
         name.shown_as = load.shown_as = std::string(" ");  // once is enough to read
       }
     }

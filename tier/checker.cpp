@@ -29,13 +29,14 @@ const std::array<std::array<std::uint16_t, 256>, 256>& exact_bf16() {
 }  // namespace
 
 RowChecker::RowChecker(const TableSpec& spec, std::size_t layer_index, const Shard& shard, const PageGeometry& geometry,
-                       PageFold fold, const RowOrigin& origin)
+                       PageFold fold, const RowOrigin& origin, const std::uint64_t* seen)
     : spec_(spec),
       layer_(spec.layers[layer_index].layer),
       shard_(shard),
       geometry_(geometry),
       fold_(fold),
-      origin_(origin) {}
+      origin_(origin),
+      seen_(seen) {}
 
 void RowChecker::check(std::span<const std::uint32_t> rows, std::span<const std::uint8_t> active,
                        std::span<const Descriptor> descriptors, const std::uint16_t* out, CheckReport& report,
@@ -48,10 +49,12 @@ void RowChecker::check(std::span<const std::uint32_t> rows, std::span<const std:
     const bool live = active.empty() || active[i / columns];
     const bool owned = live && rows[i] >= shard_.first[c] && rows[i] < shard_.last[c];
     std::fill(expected.begin(), expected.end(), std::uint16_t{0});
-    if (owned && descriptors[i].kind() == LookupKind::zero) {
+    const std::uint32_t local = owned ? rows[i] - shard_.first[c] + shard_.local[c] : 0;
+    if (owned && seen_ && (seen_[local / 64] >> (local % 64) & 1) == 0) {
+      ++report.skipped;
+    } else if (owned && descriptors[i].kind() == LookupKind::zero) {
       ++report.undelivered;
     } else if (owned) {
-      const std::uint32_t local = rows[i] - shard_.first[c] + shard_.local[c];
       origin_.row(fold_.row(local, geometry_), record.data());
       if (spec_.format == RecordFormat::bf16) {
         std::memcpy(expected.data(), record.data(), record.size());

@@ -17,6 +17,7 @@ struct CheckReport {
   std::uint64_t checked = 0;  // lookups compared, those delivered as zeros included
   std::uint64_t mismatches = 0;
   std::uint64_t pages = 0;        // pages whose whole checksum was compared
+  std::uint64_t skipped = 0;      // owned rows that were never seen; their output must be zeros
   std::uint64_t undelivered = 0;  // owned rows that the tier itself reported as failed; their output must be zeros
   std::string first_mismatch;     // layer, token, column, row, position and both values; or the page and its fault
 };
@@ -24,11 +25,12 @@ struct CheckReport {
 class RowChecker {
  public:
   RowChecker(const TableSpec& spec, std::size_t layer_index, const Shard& shard, const PageGeometry& geometry, PageFold fold,
-             const RowOrigin& origin);
+             const RowOrigin& origin, const std::uint64_t* seen = nullptr);
 
   // `rows` is [tokens][columns] global rows, `out` [tokens][columns][row_values]. An owned row of an active token must equal
-  // its origin, unless its descriptor says zero (it failed, and the status said so); every other lookup must be zeros.
-  // Checks every `stride`-th lookup from `offset` on. Adds to `report`.
+  // its origin, unless its descriptor says zero (it failed, and the status said so); every other lookup must be zeros, and
+  // so must rows whose bit of `seen` (a bitmap of local rows) is clear. Checks every `stride`-th lookup from `offset` on.
+  // Adds to `report`.
   void check(std::span<const std::uint32_t> rows, std::span<const std::uint8_t> active,
              std::span<const Descriptor> descriptors, const std::uint16_t* out, CheckReport& report, std::size_t stride = 1,
              std::size_t offset = 0) const;
@@ -40,6 +42,7 @@ class RowChecker {
   PageGeometry geometry_;
   PageFold fold_;
   const RowOrigin& origin_;
+  const std::uint64_t* seen_;
 };
 
 }  // namespace slacktier

@@ -27,6 +27,13 @@ void LayerCore::plan_chunk(ChunkPlan& plan, std::span<const std::uint32_t> rows)
       plan.owned_at_.push_back(static_cast<std::uint32_t>(t + c.column));
     }
   counts.owned = static_cast<std::uint32_t>(plan.owned_rows_.size());
+  if (options_.seen) {
+    plan.skipped_at_.resize(plan.owned_rows_.size() + 1);
+    const std::size_t kept = skip_unseen(plan.owned_rows_, plan.owned_at_, plan.skipped_at_.data());
+    counts.skipped = static_cast<std::uint32_t>(plan.owned_rows_.size() - kept);
+    plan.owned_rows_.resize(kept);
+    plan.owned_at_.resize(kept);
+  }
   plan.misses_.clear();
   plan.reuses_.clear();
   plan.reads_.clear();

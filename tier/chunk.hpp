@@ -53,7 +53,7 @@ class ChunkPlan {
   std::uint32_t ready_ = 0;
   bool starved_ = false;
   std::vector<Descriptor> by_lookup_;
-  std::vector<std::uint32_t> owned_rows_, owned_at_;
+  std::vector<std::uint32_t> owned_rows_, owned_at_, skipped_at_;
   std::vector<Miss> misses_;
   std::vector<Reuse> reuses_;
   std::vector<Wanted> wanted_;              // by page

@@ -48,7 +48,7 @@ class SeenSet {
   static std::shared_ptr<const SeenSet> load(const std::string& path, const TableSpec& spec, ShardMap map,
                                              std::uint32_t ranks, std::uint32_t rank);
 
-  // [(rows + 63) / 64] words of a layer of the spec.
+  // At least (rows + 63) / 64 words of a layer of the spec.
   std::span<const std::uint64_t> bits(std::size_t layer_index) const;
   bool seen(std::size_t layer_index, std::uint64_t local_row) const {
     return (bits(layer_index)[local_row / 64] >> (local_row % 64) & 1) != 0;

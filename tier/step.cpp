@@ -22,6 +22,7 @@ LayerCore::LayerCore(LayerCoreOptions options) : options_(std::move(options)) {
   descriptors_ = {options_.descriptors ? options_.descriptors : own_descriptors_.data(), n};
   local_.resize(n + 1);  // the selection writes one entry ahead
   at_.resize(n + 1);
+  if (options_.seen) skipped_at_.resize(n + 1);
   const std::size_t columns = options_.shard.first.size();
   counts_.owned_by_column.resize(columns);
   counts_.hits_by_column.resize(columns);
@@ -76,6 +77,28 @@ void LayerCore::select_owned(std::span<const std::uint32_t> rows, std::span<cons
   owned_ = kept;
   counts_.lookups = static_cast<std::uint32_t>(live * columns);
   counts_.owned = static_cast<std::uint32_t>(kept);
+  if (!options_.seen) return;
+  owned_ = skip_unseen(std::span(local_).first(kept), std::span(at_).first(kept), skipped_at_.data());
+  counts_.skipped = static_cast<std::uint32_t>(kept - owned_);
+}
+
+// Moves the lookups of rows that were seen to the front, in order, and returns how many they are. The positions of the
+// others go to `skipped`, which has room for all and one more.
+std::size_t LayerCore::skip_unseen(std::span<std::uint32_t> rows, std::span<std::uint32_t> at,
+                                   std::uint32_t* skipped) const {
+  constexpr std::size_t ahead = 32;
+  for (std::size_t i = 0; i < std::min(ahead, rows.size()); ++i) __builtin_prefetch(&options_.seen[rows[i] / 64]);
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (i + ahead < rows.size()) __builtin_prefetch(&options_.seen[rows[i + ahead] / 64]);
+    const std::uint32_t row = rows[i], position = at[i];
+    const auto seen = static_cast<std::size_t>(options_.seen[row / 64] >> (row % 64) & 1);
+    skipped[i - kept] = position;
+    rows[kept] = row;
+    at[kept] = position;
+    kept += seen;
+  }
+  return kept;
 }
 
 // Fibonacci hashing: rows of one head are close together, so low bits alone would cluster.
@@ -233,6 +256,7 @@ void LayerCore::count_by_column() {
     ++counts_.owned_by_column[at % columns];
     counts_.hits_by_column[at % columns] += descriptors_[at].kind() == LookupKind::hit;
   }
+  for (std::size_t i = 0; i < counts_.skipped; ++i) ++counts_.owned_by_column[skipped_at_[i] % columns];
   for (const Reuse& reuse : reuses_) ++counts_.reused_by_column[reuse.lookup % columns];
 }
 

@@ -32,18 +32,22 @@ struct LayerCoreOptions {
   std::uint32_t first_buffer = 0;         // this layer's part of the page pool
   std::uint32_t buffers = 0;              // at least pages_bound(); twice that survives one abandoned step unharmed
   Descriptor* descriptors = nullptr;      // [max_lookups] where the gather reads them; null: the core keeps its own
-  bool row_dedup = true;                  // a row requested twice in a step is read once
-  bool page_dedup = true;                 // two rows of one page in a step read it once
+  // Bitmap of local rows: those whose bit is clear are zeros, unread. Null: all are read.
+  const std::uint64_t* seen = nullptr;
+  bool row_dedup = true;   // a row requested twice in a step is read once
+  bool page_dedup = true;  // two rows of one page in a step read it once
 };
 
 struct LayerCounts {
   std::uint32_t lookups = 0;  // of active tokens
   std::uint32_t owned = 0;    // of those, rows of this shard
+  std::uint32_t skipped = 0;  // of those, never seen: zeros without a read; the others are hits, reused or misses
   std::uint32_t hits = 0, reused = 0, misses = 0, evictions = 0;
   std::uint32_t pages = 0;     // page reads
   std::uint32_t unfilled = 0;  // misses without a free slot
   std::uint32_t failed = 0;    // lookups delivered as zeros because their page failed or came too late
   std::vector<std::uint32_t> owned_by_column, hits_by_column, reused_by_column;
+  bool operator==(const LayerCounts&) const = default;
 };
 
 class ChunkPlan;
@@ -106,6 +110,7 @@ class LayerCore {
   enum class State { idle, reading, arrived, abandoned };
 
   void select_owned(std::span<const std::uint32_t> rows, std::span<const std::uint8_t> active);
+  std::size_t skip_unseen(std::span<std::uint32_t> rows, std::span<std::uint32_t> at, std::uint32_t* skipped) const;
   std::size_t page_slot(std::uint32_t page) const;
   std::uint32_t buffer_for(std::uint32_t page);
   std::span<const std::uint32_t> owned_rows() const { return {local_.data(), owned_}; }
@@ -128,6 +133,7 @@ class LayerCore {
   std::span<Descriptor> descriptors_;
   std::vector<std::uint32_t> local_, at_;  // owned lookups: local row, position; the first owned_ count
   std::size_t owned_ = 0;
+  std::vector<std::uint32_t> skipped_at_;  // positions of the skipped lookups; the first counts_.skipped count
   std::vector<Miss> misses_;
   std::vector<Reuse> reuses_;
   std::vector<PageRead> reads_;

@@ -131,7 +131,7 @@ void Tier::plan_step() {
     layer->resolve_begin = monotonic_clock().now();
     {
       const std::lock_guard lock(layer->transitions);
-      layer->core->on_indices(planned_epoch_, {rows + layer->index * lookups, lookups}, {active_, options_.max_tokens});
+      layer->plan(planned_epoch_, {rows + layer->index * lookups, lookups}, {active_, options_.max_tokens});
     }
     layer->resolve_end = monotonic_clock().now();
     if (layer->setup.read == ReadMode::on_demand && layer->core->in_flight()) {
@@ -192,7 +192,7 @@ void Tier::pages_done(Layer& layer, Batch& batch) {
   if (epoch & wave_bit) return wave_done(layer, batch);
   {
     const std::lock_guard lock(layer.transitions);
-    const LayerCore::Release release = layer.core->on_pages(epoch, batch.read.faults);
+    const LayerCore::Release release = layer.pages_in(epoch, batch.read.faults);
     if (release.publish) {
       layer.status = release.status;
       layer.submitted = batch.read.submitted.load(std::memory_order_relaxed);
@@ -210,13 +210,13 @@ void Tier::give_up_late(Nanos now) {
   for (auto& layer : layers_) {
     if (layer->phase.load(std::memory_order_acquire) != Layer::Phase::reading || now < layer->deadline) continue;
     const std::lock_guard lock(layer->transitions);
-    if (!layer->core->abandon(planned_epoch_)) continue;
+    if (!layer->give_up(planned_epoch_)) continue;
     layer->status = StepStatus::timed_out;
     layer->arrived = 0;
     layer->fault = fmt::format("layer {}: pages not in after {} ms; its gate was opened without them",
                                spec_.layers[layer->index].layer, options_.watchdog / 1'000'000);
     layer->signal->publish(planned_epoch_, StepStatus::timed_out);
-    if (!layer->current) layer->core->on_pages(planned_epoch_, {});  // nothing was submitted: no reads to wait for
+    if (!layer->current) layer->pages_in(planned_epoch_, {});  // nothing was submitted: no reads to wait for
     layer->phase.store(Layer::Phase::arrived, std::memory_order_release);
   }
 }
@@ -227,7 +227,7 @@ bool Tier::settle_arrived() {
   for (auto& layer : layers_) {
     if (layer->phase.load(std::memory_order_acquire) == Layer::Phase::arrived) {
       const std::lock_guard lock(layer->transitions);
-      layer->core->settle();
+      layer->settle();
       layer->phase.store(Layer::Phase::settled, std::memory_order_release);
     }
     all = all && layer->phase.load(std::memory_order_acquire) == Layer::Phase::settled;
@@ -271,7 +271,7 @@ void Tier::advance(std::span<const std::uint32_t> context) {
       if (layer->core->resident()) continue;
       hash_->rows(layer->index, context.data() + begin * order, n, advance_rows_.data());
       advance_filled_.clear();
-      layer->core->advance(advance_rows_, advance_filled_);
+      layer->advance(advance_rows_, advance_filled_);
       for (const std::uint32_t slot : advance_filled_) layer->advanced[slot / 64] |= std::uint64_t{1} << (slot % 64);
     }
   }
@@ -326,7 +326,7 @@ void Tier::resize_cache(std::size_t layer_index, std::uint64_t rows) {
   {
     // A source's thread may still end the quarantine of a step that was given up.
     const std::lock_guard lock(layer.transitions);
-    layer.core->resize_cache(rows);
+    layer.resize_cache(rows);
   }
   layer.setup.cache_rows = rows;
   if (!layer.hot_rows.empty()) hold(layer_index, std::vector<std::uint32_t>(layer.hot_rows));
@@ -339,7 +339,7 @@ void Tier::hold(std::size_t layer_index, std::span<const std::uint32_t> local_ro
   advance_filled_.clear();
   {
     const std::lock_guard lock(layer.transitions);
-    layer.core->hold(local_rows, advance_filled_);
+    layer.hold(local_rows, advance_filled_);
   }
   for (const std::uint32_t slot : advance_filled_) layer.advanced[slot / 64] |= std::uint64_t{1} << (slot % 64);
   fill_slots(layer);
@@ -350,7 +350,7 @@ void Tier::check(CheckReport& report, std::size_t stride, std::size_t offset) co
   const std::size_t lookups = std::size_t{options_.max_tokens} * spec_.rows_per_token();
   for (const auto& layer : layers_) {
     const RowChecker checker(spec_, layer->index, layer->shard, options_.geometry, options_.folds[layer->index],
-                             *layer->origin);
+                             *layer->origin, layer->seen);
     checker.check({rows + layer->index * lookups, lookups}, {active_, options_.max_tokens}, layer->core->descriptors(),
                   rows_on_host(*layer->out, layer->out->bytes()), report, stride, offset);
     if (layer->status != StepStatus::ok) continue;
@@ -375,6 +375,7 @@ HostMemoryCount Tier::host_memory() const {
   std::uint64_t shared = tokens_->bytes() + rows_host_->bytes() + stamps_->bytes() + signals_->bytes();
   if (filling_) shared += filling_->bytes();
   if (pool_) shared += pool_->bytes();
+  if (options_.skip_unseen) shared += options_.skip_unseen->bytes();
   if (chunk_) shared += chunk_->host_bytes();
   for (const auto& layer : layers_) {
     shared += layer->descriptors->bytes();

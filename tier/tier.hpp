@@ -19,11 +19,13 @@
 #include "platforms/executor.hpp"
 #include "tier/checker.hpp"
 #include "tier/control.hpp"
+#include "tier/core_log.hpp"
 #include "tier/gather.hpp"
 #include "tier/hash.hpp"
 #include "tier/image.hpp"
 #include "tier/pool.hpp"
 #include "tier/rows.hpp"
+#include "tier/seen_set.hpp"
 #include "tier/source.hpp"
 #include "tier/step.hpp"
 
@@ -72,6 +74,9 @@ struct TierOptions {
   std::uint64_t seed = 1;                 // of generated rows
   bool first_layer_first = true;  // submit layer 1's pages before planning the next layer; off: plan all, then submit
   bool row_dedup = true, page_dedup = true;
+  // Layers that read pages deliver a row of this rank that is not in the set as zeros, without a read. Layers in DRAM
+  // deliver all rows. Of the same table, shard map and rank.
+  std::shared_ptr<const SeenSet> skip_unseen;
   bool verify_checksum = false;
   Nanos watchdog = 5'000'000'000;  // a layer whose pages are not in by then is given up
   // Gets each page source that the tier opens; what it returns is used in its place. Empty: nothing.
@@ -175,6 +180,10 @@ class Tier {
   // nothing.
   void watch_control(const std::string& path) { control_file_ = std::make_unique<ControlFile>(path); }
   const std::vector<ControlNews>& control_news() const { return control_news_; }
+
+  // From now on all that the layers' step cores are fed, and answer, is appended to logs[layer] (see tier/core_log.hpp),
+  // until the tier ends or record(nullptr). Between steps only. Throws UsageError for a tier that prefills by reads.
+  void record(std::vector<CoreLog>* logs);
 
   // Checks the last step: every `stride`-th gathered row against its origin, and the whole checksum of every page read.
   void check(CheckReport& report, std::size_t stride = 1, std::size_t offset = 0) const;

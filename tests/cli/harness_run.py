@@ -187,6 +187,91 @@ class Run(unittest.TestCase):
         self.run_harness("--placement", self.path("placement.json"))
         self.assertEqual([r["name"] for r in self.results()["results"]], ["DRAM baseline", "mine"])
 
+    def both_on_disk(self, **changes):
+        return {"name": "mine", "layers": {"1": on_disk(100), "3": on_disk(100)}, **changes}
+
+    def codes(self):
+        return [warning["code"] for warning in self.results()["warnings"]]
+
+    def test_policies(self):
+        policies = ["lru", "s3fifo", "sieve", "static"]
+        layers = {"1": on_disk(3000), "3": on_disk(3000)}
+        self.campaign([self.both_on_disk(name=policy, layers=layers, cache={"policy": policy}) for policy in policies])
+        self.run_harness()
+        for result in self.results()["results"][1:]:
+            self.assertEqual(result["mismatches"], 0)
+            self.assertGreater(result["layers"][0]["ranks"][0]["hit_rate"], 0, result["name"])
+
+    def test_hot_rows_from_a_file(self):
+        self.campaign([{"name": "hot", "layers": {"1": on_disk(10**9), "3": on_disk(0)},
+                        "cache": {"policy": "static", "hot_rows": self.path("hot.json")}}])
+        settings = {"table": "tiny", "table_fingerprint": "0" * 16}
+        hot = {"schema": "slacktier/hot-rows/1.0", "settings": settings, "results": {"layers": {"1": list(range(155000)), "3": []}}}
+        self.write("hot.json", hot)
+        self.refused(2, ["hot.json", "table_fingerprint"])
+        self.campaign([])
+        self.run_harness()
+        settings["table_fingerprint"] = self.results()["settings"]["table_fingerprint"]
+        self.write("hot.json", hot)
+        self.campaign([{"name": "hot", "layers": {"1": on_disk(10**9), "3": on_disk(0)},
+                        "cache": {"policy": "static", "hot_rows": self.path("hot.json")}}])
+        self.run_harness()
+        result = self.results()["results"][1]
+        self.assertEqual(result["mismatches"], 0)
+        self.assertGreater(result["layers"][0]["ranks"][0]["hit_rate"], 0.9)
+        self.assertEqual(result["layers"][1]["ranks"][0]["hit_rate"], 0)
+
+    def test_a_control_file(self):
+        layers = {"1": dict(on_disk(100), cache_rows_reserved_per_rank=500), "3": on_disk(100)}
+        self.campaign([self.both_on_disk(layers=layers)])
+        control = {"schema": "slacktier/control/1.0", "results": {"layers": {"1": {"cache_rows_per_rank": 500}, "3": {"cache_rows_per_rank": 0}}}}
+        self.write("control.json", control)
+        ran = self.run_harness("--control", self.path("control.json"))
+        self.assertIn("control.json applied (change 1)", ran.stderr)
+        self.assertIn("control_applied", self.codes())
+        self.assertEqual(self.results()["results"][1]["mismatches"], 0)
+        self.assertEqual(self.results()["results"][1]["layers"][1]["ranks"][0]["hit_rate"], 0)
+        control["results"]["layers"]["1"]["cache_rows_per_rank"] = 501
+        self.write("control.json", control)
+        ran = self.run_harness("--control", self.path("control.json"))
+        self.assertEqual(ran.stderr.count("501 rows are more than the 500 reserved"), 1)
+        self.assertIn("control_refused", self.codes())
+        self.assertGreater(self.results()["results"][1]["layers"][1]["ranks"][0]["hit_rate"], 0)
+        self.campaign()
+        self.refused(2, ["--control", "--placement"], "--control", self.path("control.json"))
+
+    def test_rows_never_seen_are_skipped(self):
+        def build(ranks, *traces, code=0):
+            arguments = [PROGRAM, "seen-set", "build", "--table", self.path("tiny.json"), "--ranks", str(ranks), "-o", self.path("seen")]
+            for trace in traces:
+                arguments += ["--trace", self.path(trace)]
+            ran = subprocess.run(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
+            self.assertEqual(ran.returncode, code, ran.stderr)
+            return ran
+
+        self.campaign([self.both_on_disk(skip_unseen=self.path("seen"))])
+        self.assertIn("40 sessions", build(1, "work.jsonl").stdout)
+        shown = subprocess.run([PROGRAM, "seen-set", "show", self.path("seen")], stdout=subprocess.PIPE, text=True, timeout=60)
+        self.assertIn("layer   3, rank 0 of 1 (contiguous)", shown.stdout)
+        self.run_harness()
+        for layer in self.results()["results"][1]["layers"]:
+            self.assertEqual(layer["ranks"][0]["skipped"], 0)
+        with open(self.path("work.jsonl"), encoding="utf-8") as whole, open(self.path("half.jsonl"), "w", encoding="utf-8") as half:
+            half.writelines(whole.readlines()[:4])
+        build(1, "half.jsonl")
+        ran = self.run_harness()
+        result = self.results()["results"][1]
+        self.assertEqual(result["mismatches"], 0)
+        for layer in result["layers"]:
+            self.assertGreater(layer["ranks"][0]["skipped"], 0)
+            self.assertLess(layer["ranks"][0]["skipped"], layer["ranks"][0]["owned"])
+        self.assertNotIn("skipped", self.results()["results"][0]["layers"][0]["ranks"][0])
+        self.assertIn("rows_skipped", self.codes())
+        self.assertIn("delivered as zeros", ran.stdout)
+        build(2, "half.jsonl")
+        self.refused(2, ["seen", "ranks is 2"])
+        build(1, "none.jsonl", code=2)
+
     def test_too_few_sessions(self):
         self.campaign()
         self.write_trace("work.jsonl", 9, turn=3)

@@ -41,6 +41,7 @@ struct Tier::Layer {
   std::unique_ptr<Buffer> descriptors, cache_memory, out;
   CacheArrays cache;
   std::unique_ptr<LayerCore> core;
+  const std::uint64_t* seen = nullptr;    // rows that are read, of layers that skip others
   OpenSource* source = nullptr;           // of layers that read pages
   const ImageSegment* segment = nullptr;  // of that source's image
   Signal* signal = nullptr;
@@ -48,6 +49,17 @@ struct Tier::Layer {
   std::int64_t* gate_after = nullptr;
   std::vector<std::unique_ptr<Batch>> batches;
   Batch* current = nullptr;
+
+  // The core's transitions (tier/live/transitions.cpp), recorded where there is a log.
+  void plan(std::uint64_t epoch, std::span<const std::uint32_t> rows, std::span<const std::uint8_t> active);
+  LayerCore::Release pages_in(std::uint64_t epoch, std::span<const PageFault> faults);
+  bool give_up(std::uint64_t epoch);
+  void settle();
+  void advance(std::span<const std::uint32_t> rows, std::vector<std::uint32_t>& filled);
+  void hold(std::span<const std::uint32_t> local_rows, std::vector<std::uint32_t>& filled);
+  void resize_cache(std::uint64_t rows);
+  void set_dedup(bool rows, bool pages);
+  CoreLog* log = nullptr;
 
   // Guards the core's transitions between the worker (plan, give up, settle) and a source's thread (pages in).
   std::mutex transitions;

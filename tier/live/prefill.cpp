@@ -50,7 +50,7 @@ const PrefillReport& Tier::prefill(Stream& main, std::span<const std::uint32_t> 
     prefill_layer(main, *layer, rows, out);
     if (check) {
       const RowChecker checker(spec_, layer->index, layer->shard, options_.geometry, options_.folds[layer->index],
-                               *layer->origin);
+                               *layer->origin, layer->seen);
       checker.check(rows, {}, chunk.plan.by_lookup(),
                     rows_on_host(*chunk.out, lookups * spec_.row_values * sizeof(std::uint16_t)), *check, stride, offset);
     }

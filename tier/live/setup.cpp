@@ -108,6 +108,8 @@ std::unique_ptr<Tier::Layer> Tier::make_layer(std::size_t l, std::uint32_t first
   core.max_lookups = max_lookups;
   core.first_buffer = first_buffer;
   core.buffers = buffers;
+  if (options_.skip_unseen && !core.resident) layer->seen = options_.skip_unseen->bits(l).data();
+  core.seen = layer->seen;
   core.descriptors = static_cast<Descriptor*>(layer->descriptors->host());
   core.row_dedup = options_.row_dedup;
   core.page_dedup = options_.page_dedup;

@@ -69,6 +69,8 @@ TEST_CASE("the layer table as text", "[results_table]") {
       "\n"
       "! both on 1 disk, cache split evenly (agent), layer 1, rank 3: steps not ok: 1 late\n"
       "! both on 1 disk, cache split evenly (agent), layer 14, rank 3: steps not ok: 1 late\n"
+      "~ both on 1 disk, cache split evenly (agent), layer 14, rank 3: 0.020% of the lookups delivered as zeros: rows never "
+      "seen\n"
       "hit, reuse: share of the rank's lookups found in the cache, or requested already in this step; miss: steps that read "
       "a page\n"
       "submit: from t = 0, of the first layer it is s; T_k: last page's arrival - s; stall: the stream's measured wait at "

@@ -142,6 +142,12 @@ void Images::verify(const TableSpec& spec, std::uint64_t sample, bool quiet) con
   }
 }
 
+std::vector<std::string> Images::all_paths() const {
+  std::set<std::string> all;
+  for (const auto& [disks, files] : images_) all.insert(files.begin(), files.end());
+  return {all.begin(), all.end()};
+}
+
 std::vector<std::string> Images::describe() const {
   std::vector<std::string> lines;
   for (const auto& [disks, files] : images_)

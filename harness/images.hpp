@@ -29,6 +29,8 @@ class Images {
 
   // Paths of the image over `disks` disks.
   const std::vector<std::string>& paths(std::uint32_t disks) const;
+  // Of all images, each once.
+  std::vector<std::string> all_paths() const;
   // Stored pages of each layer of the spec; equal in all images of the campaign, so that every placement serves the same
   // rows.
   const std::vector<PageFold>& folds() const { return folds_; }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <numeric>
 #include <random>
+#include <set>
 
 #include "harness/generator.hpp"
 #include "harness/hot_rows.hpp"
@@ -16,7 +17,9 @@
 #include "harness/sessions.hpp"
 #include "platforms/error.hpp"
 #include "platforms/host.hpp"
+#include "platforms/preflight.hpp"
 #include "platforms/progress.hpp"
+#include "platforms/provenance.hpp"
 #include "reports/npy.hpp"
 #include "reports/results_file.hpp"
 #include "reports/samples.hpp"
@@ -274,6 +277,28 @@ class WorkloadRun {
   std::size_t told_ = 0;  // control news that were said
 };
 
+// The facts of what is read, and each finding about it once.
+void look_at_storage(const Images& images, RunOutcome& outcome) {
+  const HostFacts host = read_host_facts();
+  const IoUringSupport io_uring = probe_io_uring();
+  std::set<std::string> said;
+  for (const auto& path : images.all_paths()) {
+    const StorageFacts storage = read_storage_facts(path, image_header_bytes);
+    outcome.disks.push_back(storage_json(storage));
+    for (const Finding& finding : preflight(storage, host, io_uring))
+      if (said.insert(finding.text()).second) outcome.envelope.warnings.push_back({finding.code, finding.text(), ""});
+  }
+}
+
+// What the sources have to say beside their description: the page cache's state, extra and faulty reads.
+void record_activity(Json& settings, const std::string& workload, const WorkloadRun& run, const char* when) {
+  for (const auto& rig : run.rigs())
+    for (std::size_t l = 0; l < rig->layers().size(); ++l)
+      if (const std::string text = rig->tier().source_activity(l); !text.empty())
+        settings["activity"][workload][rig->placement().name][std::to_string(rig->tier().spec().layers[l].layer)][when] =
+            text;
+}
+
 Json settings_of(const Campaign& campaign, const TableSpec& spec, const Images& images, const StepModel& model,
                  const std::string& device) {
   Json settings;
@@ -341,6 +366,7 @@ RunOutcome run_campaign(Device& device, const Campaign& campaign, const RunOptio
   envelope.settings = settings_of(campaign, spec, images, options.model, device.facts().name);
   if (!options.control.empty()) envelope.settings["control"] = options.control;
   envelope.warnings = images.warnings();
+  look_at_storage(images, outcome);
   if (!options.model.measured_here) envelope.warnings.push_back({"windows_assumed", options.model.label, "/settings/model"});
   if (device.facts().backend == "cpu")
     envelope.warnings.push_back(
@@ -391,6 +417,7 @@ RunOutcome run_campaign(Device& device, const Campaign& campaign, const RunOptio
         for (std::size_t l = 0; l < spec.layers.size(); ++l)
           envelope.settings["sources"][rig->placement().name][std::to_string(spec.layers[l].layer)] =
               rig->tier().describe_source(l);
+    record_activity(envelope.settings, workload.name, run, "begin");
     try {
       run.run(random);
     } catch (const Interrupted&) {
@@ -401,6 +428,7 @@ RunOutcome run_campaign(Device& device, const Campaign& campaign, const RunOptio
       outcome.failure = error.what();
       envelope.warnings.push_back({"device_failure", error.what(), ""});
     }
+    record_activity(envelope.settings, workload.name, run, "end");
     run.report(results, table_bytes);
     for (const Warning& warning : run.control_warnings()) envelope.warnings.push_back(warning);
     outcome.mismatches += run.mismatches();

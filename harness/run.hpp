@@ -27,7 +27,8 @@ struct RunOptions {
 };
 
 struct RunOutcome {
-  Envelope envelope;  // kind results; complete, or what had run
+  Envelope envelope;           // kind results; complete, or what had run
+  Json disks = Json::array();  // facts of the storage below each image, for provenance
   bool interrupted = false;
   std::string failure;           // a device or I/O failure that ended the run
   std::uint64_t mismatches = 0;  // rows or pages that differed from their origin

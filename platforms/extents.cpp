@@ -33,7 +33,7 @@ class Descriptor {
 
 }  // namespace
 
-std::optional<FileExtents> read_extents(const std::string& path) {
+std::optional<FileExtents> read_extents(const std::string& path, std::uint64_t begin_at) {
   const int opened = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (opened < 0) throw_errno("open " + path);
   const Descriptor file(opened);
@@ -42,14 +42,15 @@ std::optional<FileExtents> read_extents(const std::string& path) {
   if (!S_ISREG(status.st_mode)) return std::nullopt;
 
   FileExtents facts;
-  facts.bytes = static_cast<std::uint64_t>(status.st_size);
+  const std::uint64_t size = static_cast<std::uint64_t>(status.st_size);
+  facts.bytes = size - std::min(size, begin_at);
   std::vector<std::uint64_t> memory((sizeof(fiemap) + extents_at_once * sizeof(fiemap_extent)) / sizeof(std::uint64_t) + 1);
   auto* map = reinterpret_cast<fiemap*>(memory.data());
-  std::uint64_t at = 0, placed = 0;
-  for (bool last = false; !last && at < facts.bytes;) {
+  std::uint64_t at = begin_at, placed = 0;
+  for (bool last = false; !last && at < size;) {
     std::memset(map, 0, sizeof *map);
     map->fm_start = at;
-    map->fm_length = facts.bytes - at;
+    map->fm_length = size - at;
     map->fm_flags = FIEMAP_FLAG_SYNC;
     map->fm_extent_count = extents_at_once;
     if (::ioctl(file.get(), FS_IOC_FIEMAP, map) != 0) return std::nullopt;
@@ -57,7 +58,7 @@ std::optional<FileExtents> read_extents(const std::string& path) {
     for (std::uint32_t i = 0; i < map->fm_mapped_extents; ++i) {
       const fiemap_extent& extent = map->fm_extents[i];
       const std::uint64_t begin = std::max<std::uint64_t>(extent.fe_logical, at);
-      const std::uint64_t end = std::min<std::uint64_t>(extent.fe_logical + extent.fe_length, facts.bytes);
+      const std::uint64_t end = std::min<std::uint64_t>(extent.fe_logical + extent.fe_length, size);
       if (end > begin) {
         ++facts.extents;
         placed += end - begin;

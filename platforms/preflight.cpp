@@ -134,13 +134,13 @@ void look_at_host(const HostFacts& host, const IoUringSupport& io_uring, std::ve
 
 }  // namespace
 
-StorageFacts read_storage_facts(const std::string& path, const std::string& root) {
+StorageFacts read_storage_facts(const std::string& path, std::uint64_t begin, const std::string& root) {
   StorageFacts facts;
   facts.path = read_path_facts(path);
   if (facts.path.device) facts.disk = read_disk_facts(*facts.path.device, root);
   const auto direct = read_directly(facts.path.path);
   facts.direct = direct ? *direct : probe_direct_io(facts.path.path);
-  if (!facts.path.block_device) facts.extents = read_extents(facts.path.path);
+  if (!facts.path.block_device) facts.extents = read_extents(facts.path.path, begin);
   return facts;
 }
 
@@ -152,8 +152,8 @@ std::vector<Finding> preflight(const StorageFacts& storage, const HostFacts& hos
   return findings;
 }
 
-std::vector<Finding> preflight(const std::string& path) {
-  return preflight(read_storage_facts(path), read_host_facts(), probe_io_uring());
+std::vector<Finding> preflight(const std::string& path, std::uint64_t begin) {
+  return preflight(read_storage_facts(path, begin), read_host_facts(), probe_io_uring());
 }
 
 }  // namespace slacktier

@@ -1,6 +1,7 @@
 // What is known of the storage below a path before anything is measured on it, and what of that would spoil a measurement.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,13 +18,14 @@ struct StorageFacts {
   PathFacts path;
   DiskFacts disk;  // without a name where no block device is below the path
   DirectIo direct;
-  std::optional<FileExtents> extents;  // of a regular file
+  std::optional<FileExtents> extents;  // of a regular file, from `begin` on
 };
 
 // Of a file, folder or block device. Reads a page of it directly; in a folder a scratch file shows whether that works.
-// `root` comes before /sys (see proc_text.hpp). Throws UsageError when the path has no existing parent, std::system_error
-// when the system refuses to tell.
-StorageFacts read_storage_facts(const std::string& path, const std::string& root = "");
+// `begin`: where the file's pages begin; what lies before is not read at random and may be only reserved. `root` comes
+// before /sys (see proc_text.hpp). Throws UsageError when the path has no existing parent, std::system_error when the system
+// refuses to tell.
+StorageFacts read_storage_facts(const std::string& path, std::uint64_t begin = 0, const std::string& root = "");
 
 struct Finding {
   std::string code;  // snake_case, stable: "pcie_link_slow"
@@ -36,6 +38,6 @@ struct Finding {
 // What of these facts would make read times wrong or worse than they need be, the gravest first; empty when nothing does.
 std::vector<Finding> preflight(const StorageFacts& storage, const HostFacts& host, const IoUringSupport& io_uring);
 // Of this host.
-std::vector<Finding> preflight(const std::string& path);
+std::vector<Finding> preflight(const std::string& path, std::uint64_t begin = 0);
 
 }  // namespace slacktier

@@ -11,9 +11,9 @@ namespace {
 
 // Keys whose strings say who or where; compared without case, '_' and '-'.
 constexpr std::array identity_keys = {
-    "hostname", "nodename", "fqdn",  "domain",   "serial", "serialnumber", "uuid",    "guid",      "wwn",      "mac",
-    "address",  "ip",       "user",  "username", "login",  "email",        "home",    "cwd",       "path",     "file",
-    "folder",   "disk",     "disks", "image",    "url",    "endpoint",     "connect", "machineid", "container"};
+    "hostname", "nodename", "fqdn", "domain", "serial",   "serialnumber", "uuid",     "guid",    "wwn",       "wwid",
+    "mac",      "address",  "ip",   "user",   "username", "login",        "email",    "home",    "cwd",       "path",
+    "file",     "folder",   "disk", "disks",  "image",    "url",          "endpoint", "connect", "machineid", "container"};
 constexpr std::size_t least_identity = 3;  // shorter ones are hidden where they stand, not wherever the letters occur
 
 bool names_identity(const std::string& key) {

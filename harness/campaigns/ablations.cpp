@@ -22,6 +22,16 @@ Campaign ablations_campaign() {
   Placement no_dedup = full;
   no_dedup.name = "no in-step dedup";
   no_dedup.row_dedup = no_dedup.page_dedup = false;
+  // Both layers through the page cache, which stands in for the GPU cache.
+  const auto cached = [](const char* name, const char* source) {
+    LayerPlacement layer = on_disks(1, 1, 0);
+    layer.source = source;
+    layer.drop_cache = true;
+    return v41_placement(name, layer, layer);
+  };
+  Placement on_demand = full;
+  on_demand.name = "reads on demand";
+  for (auto& [k, layer] : on_demand.layers) layer.on_demand = true;
   campaign.placements = {
       v41_placement("DRAM baseline", dram, dram),
       full,
@@ -29,6 +39,9 @@ Campaign ablations_campaign() {
       no_dedup,
       late,
       interleaved(late, "L14-only cache, no layer-1-first I/O"),
+      cached("page cache, no cap", "buffered"),
+      cached("mmap, no cap", "mmap"),
+      on_demand,
   };
   campaign.blocks = 10;
   campaign.block_steps = 40;

@@ -30,6 +30,7 @@ struct RunArguments {
   std::string token_map, control, rows, verify_sample, workloads, rank, sessions, q, blocks, block_steps, warm_steps, seed,
       prefill, prefill_chunk;
   std::uint64_t size = 0;
+  std::uint64_t memory_limit = 0;
   int model_layers = 0;
   double step_ms = 0;
   bool top_up = false, dry_run = false, quiet = false, verbose = false, no_check = false, redact = false, list = false;
@@ -143,9 +144,11 @@ int run(const RunArguments& arguments, const Invocation& invocation) {
   provenance_input.argv = invocation.argv;
   provenance_input.seed = campaign.seed;
   provenance_input.start_unix_s = static_cast<std::int64_t>(std::time(nullptr));
+  if (arguments.memory_limit > 0) limit_own_memory(arguments.memory_limit, "slacktier-harness run");
   const std::unique_ptr<Device> device = open_device(arguments.device, {arguments.gate, arguments.work});
   RunOutcome outcome = run_campaign(*device, campaign, options);
   const DeviceFacts facts = device->facts();
+  if (!outcome.disks.empty()) provenance_input.facts["disks"] = outcome.disks;
   provenance_input.facts["host"] = host_json(read_host_facts());
   provenance_input.facts["device"] = {{"name", facts.name},
                                       {"backend", facts.backend},
@@ -208,6 +211,10 @@ void add_run_command(CLI::App& app, const Invocation& invocation, std::function<
   command->add_option("--scratch", a.scratch, "Folder for images and results when --disk or --out are not given")
       ->capture_default_str();
   command->add_option("--size", a.size, "Image size of all layers together, e.g. 2GiB; default: the campaign's")
+      ->transform(CLI::AsSizeValue(false));
+  command
+      ->add_option("--memory-limit", a.memory_limit,
+                   "Cap the memory of this process's control group, page cache included, e.g. 8GiB (memory.high)")
       ->transform(CLI::AsSizeValue(false));
   command->add_option("--rank", a.rank, "Rank whose share of the tables is served");
   command->add_option("--sessions", a.sessions, "Concurrent sessions B");

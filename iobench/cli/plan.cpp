@@ -210,7 +210,7 @@ ReadPlan plan_reads(const ReadArguments& arguments) {
   for (const auto& wrapper : arguments.wrappers) plan.load.wrappers.push_back(wrapper);
   for (const auto& wrapper : arguments.wrappers) plan.labels.push_back("wrapped: " + wrapper);
   for (const auto& disk : arguments.disks)
-    for (const Finding& finding : preflight(disk))
+    for (const Finding& finding : preflight(disk, image_header_bytes))
       plan.warnings.push_back({finding.code, finding.text(), "/settings/image"});
   plan.load.order = parse_submit_order(arguments.order);
   plan.load.seed = arguments.seed;
@@ -244,6 +244,9 @@ Envelope read_envelope_of(const ReadPlan& plan, const std::string& command, cons
   input.seed = seed;
   input.start_unix_s = static_cast<std::int64_t>(std::time(nullptr));
   input.facts["host"] = host_json(read_host_facts());
+  for (const auto& image : plan.images)
+    for (const auto& path : image.paths)
+      input.facts["disks"].push_back(storage_json(read_storage_facts(path, image_header_bytes)));
   envelope.provenance = provenance(input);
   return envelope;
 }

@@ -53,7 +53,7 @@ int look(const PreflightArguments& a) {
                    {"what to do", "", Align::left, "fix", 34}};
   for (const auto& path : a.paths) {
     if (!std::filesystem::exists(path)) throw UsageError(fmt::format("{}: no such file, folder or device", path));
-    const StorageFacts facts = read_storage_facts(path);
+    const StorageFacts facts = read_storage_facts(path, image_header_bytes);
     table.head.push_back(facts_line(facts));
     for (const Finding& finding : preflight(facts, host, io_uring))
       table.rows.push_back({path, finding.what, finding.why, finding.fix});

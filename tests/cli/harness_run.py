@@ -162,6 +162,55 @@ class Run(unittest.TestCase):
         self.assertLess(lookups, 3 * 8 * 8 * 18)
         self.assertGreater(lookups, 2 * 8 * 8 * 18)
 
+    def test_sources_wrappers_and_reads_on_demand(self):
+        self.campaign([
+            {"name": "wrapped", "layers": {"1": {**on_disk(), "wrappers": ["shared:tenants=2", "delayed:latency_us=20"]},
+                                           "3": {**on_disk(50), "read": "on-demand"}}},
+            {"name": "cached", "layers": {"1": {**on_disk(source="buffered"), "page_cache": {"drop": True}},
+                                          "3": on_disk(source="mmap", disks=2)}}])
+        self.run_harness()
+        results = self.results()
+        self.assertEqual([r["mismatches"] for r in results["results"]], [0, 0, 0])
+        layers = results["results"][1]["placement"]["layers"]
+        self.assertEqual(layers["1"]["wrappers"], ["shared:tenants=2", "delayed:latency_us=20"])
+        self.assertEqual(layers["3"]["read"], "on-demand")
+        sources, activity = results["settings"]["sources"], results["settings"]["activity"]["work"]
+        self.assertIn("delayed as by a link of 20 us, shared with 1 other(s)", sources["wrapped"]["1"])
+        self.assertIn("on demand", sources["wrapped"]["3"])
+        self.assertIn("pages read by others", activity["wrapped"]["1"]["end"])
+        for k in ["1", "3"]:
+            self.assertIn("page cache holds", activity["cached"][k]["begin"])
+            self.assertIn("page cache holds", activity["cached"][k]["end"])
+        disks = results["provenance"]["disks"]
+        self.assertEqual(len(disks), 3)
+        for disk in disks:
+            self.assertEqual(disk["extents"]["hole_bytes"] if disk["extents"] else 0, 0)
+            self.assertIn("works", disk["direct_io"])
+            self.assertIn("options", disk["file_system"])
+            self.assertEqual(disk["extents"]["unwritten_bytes"] if disk["extents"] else 0, 0)
+        self.assertFalse({"image_holes", "image_unwritten"} & {w["code"] for w in results["warnings"]})
+        self.run_harness("--redact")
+        text = json.dumps(self.results())
+        for disk in disks:
+            self.assertNotIn(disk["path"], text)
+            if disk.get("serial"):
+                self.assertNotIn(disk["serial"], text)
+
+    def test_a_faulty_disk_ends_the_run_and_is_named(self):
+        self.campaign([{"name": "faulty", "layers": {"1": {**on_disk(), "wrappers": ["faulty:class=stale,nth=300"]}, "3": on_disk()}}])
+        self.refused(4, ["layer 1: page ", "stale", "what had run is saved in"])
+        self.assertIn("device_failure", [w["code"] for w in self.results()["warnings"]])
+
+    def test_a_memory_limit_is_set_or_its_refusal_says_how(self):
+        self.campaign()
+        ran = subprocess.run(self.arguments("--memory-limit", "16GiB"), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True, timeout=300)
+        self.assertIn(ran.returncode, [0, 3], ran.stderr)
+        if ran.returncode == 3:
+            self.assertIn("systemd-run --scope -p MemoryHigh=17179869184", ran.stderr)
+        else:
+            self.assertIsNotNone(self.results()["provenance"]["host"]["cgroup_memory_high_bytes"])
+
     def test_formats_and_dry_run(self):
         self.campaign()
         self.assertIn("steps", self.run_harness("--dry-run").stdout)

@@ -36,6 +36,8 @@ TEST_CASE("The mount of a path is the longest that holds it, the last of equals"
   CHECK(mount.type == "btrfs");
   CHECK(mount.point == "/data/my disk\\x");
   CHECK(mount.source == "/dev/sd b");
+  CHECK(mount.options == "rw");
+  CHECK(find_mount(mounts, "/srv/x").value_or(Mount{}).options == "rw,relatime");
   CHECK_FALSE(find_mount("", "/"));
 }
 

@@ -31,6 +31,24 @@ void write_limits(const ProcTree& tree, const std::string& soft, const std::stri
 
 }  // namespace
 
+TEST_CASE("The memory of the own control group is capped where that is permitted; else the message says how", "[host]") {
+  const ProcTree tree;
+  tree.write("/proc/self/cgroup", "1:memory:/v1\n0::/user.slice/run.scope\n");
+  const std::string group = "/sys/fs/cgroup/user.slice/run.scope";
+  const auto limit = [&] { limit_own_memory(std::uint64_t{1} << 30, "slacktier-harness run", tree.root()); };
+  CHECK_THROWS_AS(limit(), EnvironmentError);
+  const std::string refusal = message_of(limit);
+  CHECK(refusal.find(group + "/memory.high: No such file") != std::string::npos);
+  CHECK(refusal.find("systemd-run --scope -p MemoryHigh=1073741824 slacktier-harness run") != std::string::npos);
+  tree.write(group + "/memory.high", "max\n");
+  CHECK_FALSE(read_host_facts(tree.root()).cgroup_memory_high);
+  limit();
+  CHECK(read_host_facts(tree.root()).cgroup_memory_high == std::uint64_t{1} << 30);
+  CHECK_FALSE(read_host_facts(tree.root()).cgroup_memory_limit);
+  const ProcTree none;
+  CHECK(message_of([&] { limit_own_memory(1, "x", none.root()); }).find("in no control group") != std::string::npos);
+}
+
 TEST_CASE("Host facts are read from what the system tells", "[host]") {
   const ProcTree tree;
   tree.write("/proc/sys/kernel/hostname", "node7\n");

@@ -65,6 +65,7 @@ Configuration draw_configuration(Draw& draw, const Images& images) {
   c.options.page_dedup = !small || draw.one_in(2);
   c.options.verify_checksum = true;
   c.options.watchdog = 20'000'000'000;
+  c.options.prefill_tokens = 200;
   const std::string policy = draw.of(directory_policies());
   const std::uint64_t budget = draw.of<std::uint64_t>({0, 20, 500, 4000, 100'000}), split = draw.below(11);
   c.vocabulary = draw.of<std::uint32_t>({20, 60, 500});
@@ -139,11 +140,16 @@ TEST_CASE("ten million checked lookups over random configurations: no row differ
     ++seen[c.layers[1].policy];
     Live live(*device, spec, c.layers, c.options);
     for (int s = 0; s < steps_at_most && live.checks.checked < per_configuration; ++s) {
-      if (draw.one_in(10)) {  // a prefill in between
+      if (draw.one_in(10)) {  // a prefill in between, by the directories alone or read and delivered
         std::vector<std::uint32_t> prefill(200 * static_cast<std::size_t>(spec.max_ngram));
         for (auto& id : prefill) id = static_cast<std::uint32_t>(draw.below(c.vocabulary));
-        live.tier->advance(prefill);
-        live.tier->fill_advanced();
+        if (draw.one_in(2)) {
+          live.tier->advance(prefill);
+          live.tier->fill_advanced();
+        } else {
+          for (const auto& layer : live.tier->prefill(*live.main, prefill, &live.checks).layers)
+            if (!c.faulty) REQUIRE(layer.status == StepStatus::ok);
+        }
       }
       draw_tokens(live, c, draw);
       const std::uint64_t undelivered = live.checks.undelivered;

@@ -69,6 +69,45 @@ TEST_CASE("every fault of every source: zeros with a status, named, and the step
       }
 }
 
+TEST_CASE("every fault of every source in a prefill: zeros with a status, named, and the chunk after it is right",
+          "[faults]") {
+  const ScratchFolder folder;
+  const TableSpec spec = small_table(folder);
+  const auto device = open_device("cpu");
+  const auto image = stage_small(folder, spec, 2);
+  for (const std::string& source : source_names())
+    for (const std::string& fault : fault_classes()) {
+      INFO(source << " " << fault);
+      TierOptions options = checked();
+      options.prefill_tokens = 300;
+      Live live(*device, spec,
+                {on(source, image, 300, 2, {"faulty:late_ms=5,nth=60,class=" + fault}), on(source, image, 300)}, options);
+      std::vector<std::uint32_t> chunk(300 * static_cast<std::size_t>(spec.max_ngram));
+      for (auto& id : chunk) id = static_cast<std::uint32_t>(live.random() % 400);
+      CheckReport checks;
+      const PrefillReport& report = live.tier->prefill(*live.main, chunk, &checks);
+      const std::string reason = reasons.at(fault);
+      REQUIRE(checks.mismatches == 0);
+      REQUIRE(report.layers[1].status == StepStatus::ok);
+      if (reason.empty()) {
+        REQUIRE(report.layers[0].status == StepStatus::ok);
+        REQUIRE(checks.undelivered == 0);
+      } else {
+        REQUIRE(report.layers[0].status == StepStatus::read_error);
+        REQUIRE_THAT(report.layers[0].fault, contains_text("layer 1: page ") && contains_text(reason));
+        REQUIRE(checks.undelivered > 0);
+      }
+      const std::uint64_t undelivered = checks.undelivered;
+      REQUIRE(live.tier->prefill(*live.main, chunk, &checks).layers[0].status == StepStatus::ok);
+      REQUIRE(checks.mismatches == 0);
+      REQUIRE(checks.undelivered == undelivered);
+      live.draw(400);
+      live.step();
+      REQUIRE(live.checks.mismatches == 0);
+      REQUIRE(live.checks.undelivered == 0);
+    }
+}
+
 TEST_CASE("late pages of a step that was given up open no later gate and write into no page in use", "[faults]") {
   const ScratchFolder folder;
   const TableSpec spec = small_table(folder);

@@ -25,6 +25,9 @@ LayerPlacement layer_placement(const LayerControl& control, JsonFields& fields, 
   if (!control.cache_rows.empty()) layer.cache_rows_per_rank = control.cache_rows.front();
   if (layer.source == "dram" && (control.wrappers || control.on_demand))
     fields.fail(key, "wrappers and read belong to page sources; dram reads no pages");
+  if (control.delay)
+    fields.fail(key,
+                "delayed belongs to the control file of a running tier; a placement says \"wrappers\": [\"delayed:...\"]");
   if ((control.drop_cache || control.hints) && !uses_page_cache(layer.source))
     fields.fail(
         key, fmt::format("page_cache: source {} does not read through the page cache; buffered and mmap do", layer.source));

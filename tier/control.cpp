@@ -25,7 +25,7 @@ LayerControl read_layer(JsonFields fields) {
   auto known = source_names();
   known.emplace_back("dram");
   layer.source = fields.choice("source", known);
-  if (fields.has("wrappers")) {
+  if (fields.value("wrappers")) {
     layer.wrappers.emplace();
     for (const JsonValue& wrapper : fields.list("wrappers")) {
       if (!wrapper.is_string()) fields.fail("wrappers", fmt::format("texts are needed, found {}", wrapper.dump()));

@@ -2,7 +2,7 @@
 #include <cstdint>
 
 #include "harness/placement.hpp"
-#include "reports/error.hpp"
+#include "platforms/error.hpp"
 #include "reports/json.hpp"
 #include "tests/catch.hpp"
 
@@ -27,7 +27,7 @@ Placement placement(const std::string& layer1) {
 std::string refusal(const std::string& layer1) {
   try {
     placement(layer1);
-  } catch (const InputError& error) {
+  } catch (const UsageError& error) {
     return error.what();
   }
   return "accepted";
@@ -64,19 +64,20 @@ TEST_CASE("what is wrong about a source is named with its field", "[placement_so
   const std::vector<std::pair<std::string, std::vector<std::string>>> cases = {
       {R"({"source": "tape"})", {"p.json.layers.1.source", "'tape'", "uring, pread, buffered, mmap", "dram"}},
       {R"({"source": "uring", "wrappers": "shared:tenants=2"})", {"p.json.layers.1.wrappers: a list"}},
-      {R"({"source": "uring", "wrappers": [2]})", {"p.json.layers.1.wrappers[0]: a text"}},
+      {R"({"source": "uring", "wrappers": [2]})", {"p.json.layers.1.wrappers: texts"}},
       {R"({"source": "uring", "wrappers": ["shared:tenants=2", "shared:2"]})",
-       {"p.json.layers.1.wrappers[1]", "'2' is no setting"}},
-      {R"({"source": "uring", "wrappers": ["slow"]})", {"wrappers[0]", "use one of delayed, shared, faulty"}},
-      {R"({"source": "uring", "read": "later"})", {"p.json.layers.1.read", "prefetch or on-demand"}},
-      {R"({"source": "uring", "read": true})", {"p.json.layers.1.read", "prefetch or on-demand"}},
+       {"p.json.layers.1.wrappers", "shared:2", "'2' is no setting"}},
+      {R"({"source": "uring", "wrappers": ["slow"]})", {"p.json.layers.1.wrappers", "use one of delayed, shared, faulty"}},
+      {R"({"source": "uring", "read": "later"})", {"p.json.layers.1.read", "prefetch, on-demand"}},
+      {R"({"source": "uring", "read": true})", {"p.json.layers.1.read", "a string is needed"}},
       {R"({"source": "uring", "page_cache": {"drop": true}})",
-       {"p.json.layers.1.page_cache", "uring does not read through the page cache"}},
+       {"p.json.layers.1: page_cache", "uring does not read through the page cache"}},
       {R"({"source": "buffered", "page_cache": {"drop": 1}})", {"p.json.layers.1.page_cache.drop: true or false"}},
       {R"({"source": "buffered", "page_cache": {"hint": true}})", {"unknown field 'hint'; known are drop, hints"}},
       {R"({"source": "buffered", "page_cache": []})", {"p.json.layers.1.page_cache: an object"}},
       {R"({"source": "dram", "wrappers": ["shared:tenants=2"]})", {"p.json.layers.1", "dram reads no pages"}},
       {R"({"source": "dram", "read": "on-demand"})", {"dram reads no pages"}},
+      {R"({"source": "uring", "delayed": {"latency_us": 5}})", {"p.json.layers.1", "wrappers", "delayed:"}},
       {R"({"source": "uring", "tenants": 2})", {"unknown field 'tenants'"}},
   };
   for (const auto& [layer, parts] : cases) {

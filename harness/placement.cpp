@@ -35,6 +35,21 @@ LayerPlacement layer_placement(const LayerControl& control, JsonFields& fields, 
   return layer;
 }
 
+// Layer "all" as the layers that are not named.
+Json with_all_layers(Json json, const TableSpec& spec) {
+  if (!json.is_object() || !json.contains("layers") || !json["layers"].is_object()) return json;
+  Json& layers = json["layers"];
+  const auto all = layers.find("all");
+  if (all == layers.end()) return json;
+  const Json value = *all;
+  layers.erase(all);
+  for (const auto& layer : spec.layers) {
+    const std::string k = std::to_string(layer.layer);
+    if (!layers.contains(k)) layers[k] = value;
+  }
+  return json;
+}
+
 }  // namespace
 
 bool Placement::all_dram() const {
@@ -42,7 +57,8 @@ bool Placement::all_dram() const {
 }
 
 Placement placement_from_json(const Json& json, const TableSpec& spec, const std::string& where) {
-  JsonFields fields(json, where);
+  const Json every_layer = with_all_layers(json, spec);
+  JsonFields fields(every_layer, where);
   const Control control = read_control_fields(fields, spec);
   Placement placement;
   placement.name = "placement";

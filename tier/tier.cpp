@@ -271,7 +271,10 @@ void Tier::advance(std::span<const std::uint32_t> context) {
       if (layer->core->resident()) continue;
       hash_->rows(layer->index, context.data() + begin * order, n, advance_rows_.data());
       advance_filled_.clear();
-      layer->advance(advance_rows_, advance_filled_);
+      {
+        const std::lock_guard lock(layer->transitions);
+        layer->advance(advance_rows_, advance_filled_);
+      }
       for (const std::uint32_t slot : advance_filled_) layer->advanced[slot / 64] |= std::uint64_t{1} << (slot % 64);
     }
   }
@@ -324,7 +327,6 @@ const std::uint16_t* Tier::rows_on_host(const Buffer& out, std::size_t bytes) co
 void Tier::resize_cache(std::size_t layer_index, std::uint64_t rows) {
   Layer& layer = *layers_.at(layer_index);
   {
-    // A source's thread may still end the quarantine of a step that was given up.
     const std::lock_guard lock(layer.transitions);
     layer.resize_cache(rows);
   }

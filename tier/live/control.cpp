@@ -139,7 +139,10 @@ void Tier::apply(const Control& control) {
   options_.row_dedup = control.row_dedup.value_or(options_.row_dedup);
   options_.page_dedup = control.page_dedup.value_or(options_.page_dedup);
   options_.watchdog = control.watchdog.value_or(options_.watchdog);
-  for (auto& layer : layers_) layer->set_dedup(options_.row_dedup, options_.page_dedup);
+  for (auto& layer : layers_) {
+    const std::lock_guard lock(layer->transitions);
+    layer->set_dedup(options_.row_dedup, options_.page_dedup);
+  }
 }
 
 }  // namespace slacktier

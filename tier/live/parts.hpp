@@ -50,7 +50,8 @@ struct Tier::Layer {
   std::vector<std::unique_ptr<Batch>> batches;
   Batch* current = nullptr;
 
-  // The core's transitions (tier/live/transitions.cpp), recorded where there is a log.
+  // The core's transitions (tier/live/transitions.cpp), recorded where there is a log. Called under `transitions`, between
+  // steps too: a source's thread may still end the quarantine of a step that was given up.
   void plan(std::uint64_t epoch, std::span<const std::uint32_t> rows, std::span<const std::uint8_t> active);
   LayerCore::Release pages_in(std::uint64_t epoch, std::span<const PageFault> faults);
   bool give_up(std::uint64_t epoch);

@@ -20,7 +20,10 @@ void Tier::record(std::vector<CoreLog>* logs) {
   if (logs && options_.prefill_tokens > 0)
     throw UsageError("record: prefill by reads is not recorded; make the tier with prefill_tokens 0");
   if (logs) logs->resize(layers_.size());
-  for (auto& layer : layers_) layer->log = logs ? &(*logs)[layer->index] : nullptr;
+  for (auto& layer : layers_) {
+    const std::lock_guard lock(layer->transitions);
+    layer->log = logs ? &(*logs)[layer->index] : nullptr;
+  }
 }
 
 void Tier::Layer::plan(std::uint64_t epoch, std::span<const std::uint32_t> rows, std::span<const std::uint8_t> active) {

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "platforms/clock.hpp"
+#include "platforms/post.hpp"
 #include "platforms/signal.hpp"
 
 namespace slacktier {
@@ -87,6 +88,8 @@ class Stream {
   virtual void await(Signal& signal) = 0;
   // Closes the signal's word, in stream order.
   virtual void reset(Signal& signal) = 0;
+  // Sets the post's word, in stream order; rings its bell where posts_ring(). No host function.
+  virtual void post(Post& post) = 0;
   // Writes the device's time of this point of the stream to `*at` (host-mapped memory), in nanoseconds of one device clock.
   virtual void timestamp(std::int64_t* at) = 0;
   // Blocks the caller until all queued work is done. Throws DeviceError when an operation failed.
@@ -122,6 +125,8 @@ class Device {
   // Memory in which the device computes; on cpu ordinary memory (huge pages where granted). Zeroed. Throws EnvironmentError
   // with what is free when there is not enough.
   virtual std::unique_ptr<Buffer> allocate_device(std::size_t bytes) = 0;
+  // Whether a post rings its bell. Where not, the host has to look at the word.
+  virtual bool posts_ring() const = 0;
   // The time on monotonic_clock() of a timestamp() that this device wrote, within a few microseconds on a GPU. It may run
   // work of its own: no gate of the device may be closed. On cpu both are one clock.
   virtual Nanos host_time(std::int64_t stamp) = 0;

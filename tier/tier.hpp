@@ -81,6 +81,9 @@ struct TierOptions {
   Nanos watchdog = 5'000'000'000;  // a layer whose pages are not in by then is given up
   // Gets each page source that the tier opens; what it returns is used in its place. Empty: nothing.
   std::function<std::unique_ptr<PageSource>(std::unique_ptr<PageSource>)> decorate;
+  // How long the worker looks for the step's indices without leaving the CPU, from begin_step on; later it looks now and
+  // then. -1: 2 ms where the device's posts do not ring, else not at all.
+  Nanos poll_indices = -1;
 };
 
 struct LayerReport {
@@ -209,13 +212,14 @@ class Tier {
   void look_at_control();
   OpenSource& source_for(const Layer& layer, const LayerControl& wanted, const std::string& place);
   void run_worker();
+  bool indices_are_in();
+  Nanos time_to_look() const;
   void plan_step();
   void start_reads(Layer& layer);
   void start_asked();
   void pages_done(Layer& layer, Batch& batch);
   bool settle_arrived();
   void give_up_late(Nanos now);
-  static void post(void* self);
   static void ask(void* layer);
   GatherArgs gather_args(const Layer& layer) const;
   std::string describe_fault(const Layer& layer, const Batch& batch) const;
@@ -254,11 +258,13 @@ class Tier {
   std::vector<ControlNews> control_news_;
   std::uint64_t control_generation_ = 0;
 
-  // Between the device's callback, the worker and finish_step.
+  // Between begin_step, the stream's post, the worker and finish_step.
   Doorbell doorbell_, settled_;
-  std::atomic<std::uint64_t> posted_epoch_{0}, settled_epoch_{0};
+  Post* post_ = nullptr;  // the step's indices are in host memory
+  std::atomic<std::uint64_t> begun_epoch_{0}, settled_epoch_{0};
   std::atomic<bool> stop_{false};
-  std::uint64_t planned_epoch_ = 0;  // worker only
+  std::uint64_t planned_epoch_ = 0, expected_epoch_ = 0;  // worker only
+  Nanos expected_since_ = 0;                              // worker only
   Nanos seen_indices_ = 0;
   std::unique_ptr<Task> worker_;
 };

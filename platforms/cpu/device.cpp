@@ -85,6 +85,7 @@ class CpuDevice final : public Device {
 
   std::unique_ptr<Buffer> allocate_device(std::size_t bytes) override { return std::make_unique<CpuBuffer>(bytes); }
   std::unique_ptr<Buffer> allocate_host(std::size_t bytes) override { return std::make_unique<CpuBuffer>(bytes); }
+  bool posts_ring() const override { return true; }
   Nanos host_time(std::int64_t stamp) override { return stamp; }
 
  private:

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "platforms/cpu/point.hpp"
+#include "platforms/post.hpp"
 #include "platforms/signal.hpp"
 
 namespace slacktier::cpu {
@@ -25,6 +26,7 @@ enum class OperationKind : std::uint8_t {
   wait,
   await,
   reset,
+  post,
   timestamp,
   replay,
 };
@@ -50,6 +52,7 @@ struct Operation {
   std::size_t bytes = 0;                         // copy, fill
   Nanos duration = 0;                            // compute
   Signal* signal = nullptr;                      // await, reset
+  Post* post = nullptr;                          // post
   std::shared_ptr<Point> point;                  // record, wait
   std::shared_ptr<Replayable> graph;             // replay
   Nanos queued = 0;                              // when the caller queued it; 0 in a graph

@@ -32,6 +32,8 @@ const char* kind_name(OperationKind kind) {
       return "gate";
     case OperationKind::reset:
       return "reset";
+    case OperationKind::post:
+      return "post";
     case OperationKind::timestamp:
       return "timestamp";
     case OperationKind::replay:
@@ -112,6 +114,10 @@ void Runner::carry_out(const Operation& operation) {
       return await(*operation.signal);
     case OperationKind::reset:
       return operation.signal->word.store(0, std::memory_order_release);
+    case OperationKind::post:
+      operation.post->word.store(1, std::memory_order_release);
+      if (operation.post->bell != nullptr) operation.post->bell->ring();
+      return;
     case OperationKind::timestamp:
       *static_cast<std::int64_t*>(operation.target) = timeline_.at();
       return;

@@ -191,6 +191,11 @@ void CpuStream::reset(Signal& signal) {
   add(OperationKind::reset, [&](Operation& operation) { operation.signal = &signal; });
 }
 
+void CpuStream::post(Post& post) {
+  const std::lock_guard lock(device_->mutex);
+  add(OperationKind::post, [&](Operation& operation) { operation.post = &post; });
+}
+
 void CpuStream::timestamp(std::int64_t* at) {
   if (at == nullptr) throw UsageError("cpu device: timestamp with a null pointer");
   const std::lock_guard lock(device_->mutex);

@@ -38,6 +38,12 @@ WaitValue wait_value_function() {
   return function;
 }
 
+using WriteValue = CUresult (*)(CUstream, CUdeviceptr, cuuint32_t, unsigned);
+WriteValue write_value_function() {
+  static const auto function = driver_function<WriteValue>("cuStreamWriteValue32");
+  return function;
+}
+
 #endif
 
 }  // namespace
@@ -51,7 +57,8 @@ bool wait_value_supported(int) { return false; }
 
 bool wait_value_supported(int) {
   const WaitValue wait = wait_value_function();
-  if (wait == nullptr) return false;
+  const WriteValue write = write_value_function();
+  if (wait == nullptr || write == nullptr) return false;
   // A word that is open already: what counts is whether both kinds of stream take the operation.
   std::uint32_t* word = nullptr;
   cudaStream_t stream = nullptr;
@@ -60,7 +67,8 @@ bool wait_value_supported(int) {
                wait(stream, reinterpret_cast<CUdeviceptr>(word), 1, CU_STREAM_WAIT_VALUE_GEQ) == CUDA_SUCCESS &&
                cudaStreamSynchronize(stream) == cudaSuccess;
   if (works && rt::begin_capture(stream) == cudaSuccess) {
-    works = wait(stream, reinterpret_cast<CUdeviceptr>(word), 1, CU_STREAM_WAIT_VALUE_GEQ) == CUDA_SUCCESS;
+    works = wait(stream, reinterpret_cast<CUdeviceptr>(word), 1, CU_STREAM_WAIT_VALUE_GEQ) == CUDA_SUCCESS &&
+            write(stream, reinterpret_cast<CUdeviceptr>(word), 2, CU_STREAM_WRITE_VALUE_DEFAULT) == CUDA_SUCCESS;
     cudaGraph_t graph = nullptr;
     cudaGraphExec_t exec = nullptr;
     works = cudaStreamEndCapture(stream, &graph) == cudaSuccess && works && rt::instantiate(&exec, graph) == cudaSuccess &&
@@ -92,6 +100,18 @@ rt::Error enqueue_gate(Gate gate, rt::Stream stream, Signal& signal, std::uint32
       break;
   }
   return rt::invalid_value;
+}
+
+rt::Error enqueue_store(Gate gate, rt::Stream stream, std::uint32_t* word, std::uint32_t value) {
+#if !defined(SLACKTIER_GPU_HIP)
+  // The default flags put a system-wide fence before the store.
+  if (gate == Gate::wait_value)
+    return static_cast<cudaError_t>(
+        write_value_function()(stream, reinterpret_cast<CUdeviceptr>(word), value, CU_STREAM_WRITE_VALUE_DEFAULT));
+#endif
+  static_cast<void>(gate);
+  launch_write(stream, word, value);
+  return rt::last_error();
 }
 
 void force_open(Signal& signal) noexcept {

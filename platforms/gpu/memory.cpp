@@ -27,18 +27,22 @@ std::size_t whole_pages(std::size_t bytes) { return (bytes + page - 1) / page * 
 class DeviceBuffer final : public Buffer {
  public:
   DeviceBuffer(std::shared_ptr<DeviceState> device, std::size_t bytes) : device_(std::move(device)) {
-    bytes_ = whole_pages(bytes);
-    if (bytes_ == 0) return;
+    if (bytes == 0) return;
     device_->enter();
-    const rt::Error error = rt::Malloc(&device_address(), bytes_);
+    std::size_t free = 0, total = 0;
+    device_->check(rt::MemGetInfo(&free, &total), "asking for free memory");
+    // What no device of this size can give is never asked for: runtimes answer that in ways of their own.
+    rt::Error error = rt::out_of_memory;
+    if (bytes <= total) {
+      bytes_ = whole_pages(bytes);
+      error = rt::Malloc(&device_address(), bytes_);
+    }
     if (error == rt::out_of_memory) {
       rt::last_error();
-      std::size_t free = 0, total = 0;
-      rt::MemGetInfo(&free, &total);
       throw EnvironmentError(
           fmt::format("{} ({}): {} of device memory are needed, {} of {} are free. Give caches fewer rows, or end what else "
                       "uses this GPU",
-                      device_->name, device_->product, bytes_text(bytes_), bytes_text(free), bytes_text(total)));
+                      device_->name, device_->product, bytes_text(bytes), bytes_text(free), bytes_text(total)));
     }
     device_->check(error, "allocating device memory");
     try {

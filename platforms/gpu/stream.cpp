@@ -187,6 +187,12 @@ void GpuStream::reset(Signal& signal) {
   check(rt::last_error(), "closing a signal");
 }
 
+void GpuStream::post(Post& post) {
+  auto* word = static_cast<std::uint32_t*>(device_->mapped(&post, sizeof post, "a post"));
+  device_->enter();
+  check(enqueue_store(device_->gate, native_, word, 1), "post");
+}
+
 void GpuStream::timestamp(std::int64_t* at) {
   if (at == nullptr) throw UsageError(fmt::format("{}: timestamp with a null pointer", device_->name));
   auto* target = static_cast<std::int64_t*>(device_->mapped(at, sizeof *at, "a timestamp"));

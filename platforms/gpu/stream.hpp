@@ -34,6 +34,7 @@ class GpuStream final : public Stream {
   void wait(Event& event) override;
   void await(Signal& signal) override;
   void reset(Signal& signal) override;
+  void post(Post& post) override;
   void timestamp(std::int64_t* at) override;
   void synchronize() override;
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "platforms/host.hpp"
+#include "platforms/quantity.hpp"
 #include "tests/gpu/fixture.hpp"
 
 using namespace slacktier;
@@ -126,10 +127,25 @@ TEST_CASE("buffers are zeroed and exact, on either side", "[device]") {
 TEST_CASE("too much device memory is refused with what there is", "[device]") {
   const auto device = open_gpu();
   if (!device) return;
-  const auto ask = [&] { device->allocate_device(std::size_t{1} << 42); };
-  CHECK_THROWS_AS(ask(), EnvironmentError);
-  CHECK(message_of(ask).find("4096 GiB of device memory are needed") != std::string::npos);
-  CHECK(message_of(ask).find(" are free") != std::string::npos);
+  // More than there is; more than there can be; and a size that rounding up to pages would wrap.
+  for (const std::size_t bytes : {std::size_t{1} << 42, std::size_t{1} << 60, SIZE_MAX}) {
+    const auto ask = [&] { device->allocate_device(bytes); };
+    CHECK_THROWS_AS(ask(), EnvironmentError);
+    const std::string message = message_of(ask);
+    INFO(message);
+    CHECK(message.find(bytes_text(bytes) + " of device memory are needed") != std::string::npos);
+    CHECK(message.find(" are free") != std::string::npos);
+  }
+  // Less than the device's size, more than is left: the runtime itself refuses.
+  std::vector<std::unique_ptr<Buffer>> taken;
+  std::string message;
+  for (int i = 0; i < 64 && message.empty(); ++i) try {
+      taken.push_back(device->allocate_device(std::size_t{16} << 30));
+    } catch (const EnvironmentError& error) {
+      message = error.what();
+    }
+  CHECK(message.find("16.0 GiB of device memory are needed") != std::string::npos);
+  taken.clear();
   CHECK_NOTHROW(device->allocate_device(1 << 20));
 }
 

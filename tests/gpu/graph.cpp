@@ -130,6 +130,53 @@ TEST_CASE("ten thousand replays with random delays and faults release nothing st
   }
 }
 
+TEST_CASE("a post shows what came before it while the replay goes on", "[graph]") {
+  constexpr int replays = 3'000;
+  for (const char* gate : {"spin", "wait-value", "host-node"}) {
+    INFO(gate);
+    const auto device = open_gpu(gate);
+    if (!device) return;
+    CHECK_FALSE(device->posts_ring());
+    const auto main = device->create_stream("main"), side = device->create_stream("side");
+    const auto fork = device->create_event(), join = device->create_event();
+    const auto memory = device->allocate_host(sizeof(Post));
+    auto& post = *new (memory->host()) Post;
+    constexpr std::size_t copied = 6'144;  // as the indices of a step
+    const auto rows = device->allocate_device(copied * 8);
+    const auto on_host = device->allocate_host(copied * 8);
+    Words words(*device);
+    // The last word of what is copied is the replay's number.
+    auto* last = static_cast<std::int64_t*>(rows->device()) + copied - 1;
+    device->begin_capture(*main);
+    main->launch("add", Add{last, last, 1});
+    main->record(*fork);
+    side->wait(*fork);
+    side->copy(on_host->host(), rows->device(), copied * 8);
+    side->post(post);
+    side->record(*join);
+    main->compute(100'000);
+    main->wait(*join);
+    main->launch("add", Add{words.device(0), words.device(0), 1});
+    const auto graph = device->end_capture(*main);
+    CHECK(graph->operations() == 5);
+    CHECK(graph->host_functions() == 0);
+    const std::atomic<bool> stop{false};
+    const auto& seen = static_cast<const volatile std::int64_t*>(on_host->host())[copied - 1];
+    int wrong = 0, early = 0;
+    for (int i = 1; i <= replays; ++i) {
+      post.clear();
+      graph->launch(*main);
+      REQUIRE(post.poll(2'000'000'000, stop));
+      wrong += seen != i;
+      early += words[0] == i - 1;  // the main stream is not done
+      main->synchronize();
+      wrong += words[0] != i;
+    }
+    CHECK(wrong == 0);
+    CHECK(early > replays / 2);
+  }
+}
+
 TEST_CASE("a graph in flight is not launched again", "[graph]") {
   const auto device = open_gpu();
   if (!device) return;

@@ -30,7 +30,10 @@ Tier::Tier(Device& device, const TableSpec& spec, TierOptions options)
   rows_device_ = device.allocate_device(n_layers * max_lookups * sizeof(std::uint32_t));
   rows_host_ = device.allocate_host(n_layers * max_lookups * sizeof(std::uint32_t));
   stamps_ = device.allocate_host((2 + 2 * n_layers) * sizeof(std::int64_t));
-  signals_ = device.allocate_host(n_layers * sizeof(Signal));
+  signals_ = device.allocate_host(n_layers * sizeof(Signal) + sizeof(Post));
+  post_ = new (static_cast<Signal*>(signals_->host()) + n_layers) Post;
+  post_->bell = &doorbell_;
+  if (options_.poll_indices < 0) options_.poll_indices = device.posts_ring() ? 0 : 2'000'000;
   side_ = device.create_stream("tier-side");
   prepare_hash();
   hashed_ = device.create_event();

@@ -248,7 +248,8 @@ void step_cost(Device& device, const std::string& folder, bool quick) {
   std::vector<std::uint32_t> context(tokens * static_cast<std::size_t>(spec.max_ngram));
   for (auto& id : context) id = static_cast<std::uint32_t>(random() % spec.vocabulary);
   const std::vector<std::uint8_t> active(tokens, 1);
-  std::vector<double> step_with, step_without;
+  std::vector<double> step_with, step_without, indices;
+  std::vector<std::vector<double>> resolved(spec.layers.size()), stalls(spec.layers.size());
   std::uint64_t misses = 0;
   CheckReport checks;
   for (int s = 0; s < (quick ? 12 : 120); ++s) {
@@ -262,16 +263,26 @@ void step_cost(Device& device, const std::string& folder, bool quick) {
     if (s < 3) continue;  // the first reads its rows
     step_with.push_back(static_cast<double>(report.step) / 1e3);
     step_without.push_back(static_cast<double>(at[1] - at[0]) / 1e3);
-    for (const auto& layer : report.layers) misses += layer.counts.misses;
-    if (s == 5)
-      for (std::size_t l = 0; l < spec.layers.size(); ++l)
-        fmt::print(
-            "layer {}: indices {:.1f} us, resolved {:.1f} us, gate passed at {:.1f} us after {:.1f} us of waiting; "
-            "{} hits of {} owned\n",
-            spec.layers[l].layer, static_cast<double>(report.indices) / 1e3,
-            static_cast<double>(report.layers[l].resolve_end) / 1e3, static_cast<double>(report.layers[l].opened) / 1e3,
-            static_cast<double>(report.layers[l].stall) / 1e3, report.layers[l].counts.hits, report.layers[l].counts.owned);
+    indices.push_back(static_cast<double>(report.indices) / 1e3);
+    for (std::size_t l = 0; l < spec.layers.size(); ++l) {
+      const LayerReport& layer = report.layers[l];
+      misses += layer.counts.misses;
+      resolved[l].push_back(static_cast<double>(layer.resolve_end) / 1e3);
+      stalls[l].push_back(static_cast<double>(layer.stall) / 1e3);
+      if (s == 5)
+        fmt::print("layer {}: gate passed at {:.1f} us; {} hits of {} owned\n", spec.layers[l].layer,
+                   static_cast<double>(layer.opened) / 1e3, layer.counts.hits, layer.counts.owned);
+    }
   }
+  const auto spread = [](std::vector<double>& samples) {
+    std::sort(samples.begin(), samples.end());
+    return fmt::format("{:.1f} us (from {:.1f} to {:.1f}, nine in ten below {:.1f})", samples[samples.size() / 2],
+                       samples.front(), samples.back(), samples[samples.size() * 9 / 10]);
+  };
+  fmt::print("indices seen by the worker, from t = 0: {}\n", spread(indices));
+  for (std::size_t l = 0; l < spec.layers.size(); ++l)
+    fmt::print("layer {}: resolved at {}; at the gate for {}\n", spec.layers[l].layer, spread(resolved[l]),
+               spread(stalls[l]));
   std::sort(step_with.begin(), step_with.end());
   std::sort(step_without.begin(), step_without.end());
   const double a = step_with[step_with.size() / 2], b = step_without[step_without.size() / 2];

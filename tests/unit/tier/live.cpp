@@ -167,13 +167,44 @@ TEST_CASE("bad pages open their gates with an error, as zeros, named; the next h
     }
 }
 
+TEST_CASE("a worker that looks for its indices finds them early and late, and no replay calls the host", "[live]") {
+  const ScratchFolder folder;
+  const TableSpec spec = small_table(folder);
+  const auto device = open_test_device();
+  const auto image = stage_small(folder, spec, 1);
+  // Found while it looks; given up at once and found by looking now and then; the device's own choice.
+  for (const Nanos poll : {Nanos{50'000'000}, Nanos{1}, Nanos{-1}}) {
+    TierOptions options;
+    options.poll_indices = poll;
+    Live live(*device, spec, {on("uring", image, 500), on("uring", image, 0)}, options);
+    REQUIRE(live.graph->host_functions() == (device->facts().gate == "host-node" ? spec.layers.size() : 0));
+    for (int s = 0; s < 60; ++s) {
+      live.draw();
+      live.tier->begin_step(live.context, live.active);
+      // Launched at once, or long after the step was begun.
+      if (s % 3 == 1) monotonic_clock().sleep_until(monotonic_clock().now() + 300'000);
+      if (s % 20 == 2) monotonic_clock().sleep_until(monotonic_clock().now() + 5'000'000);
+      live.graph->launch(*live.main);
+      live.main->synchronize();
+      for (const auto& layer : live.tier->finish_step().layers) REQUIRE(layer.status == StepStatus::ok);
+      live.tier->check(live.checks);
+    }
+    REQUIRE(live.checks.mismatches == 0);
+    REQUIRE(live.checks.checked > 1000);
+    // Begun, and never launched.
+    live.tier->begin_step(live.context, live.active);
+  }
+}
+
 TEST_CASE("steps allocate nothing in the steady state", "[live]") {
   const ScratchFolder folder;
   const TableSpec spec = small_table(folder);
   const auto device = open_test_device();
   const auto image = stage_small(folder, spec, 1);
   for (const std::string source : {"uring", "pread", "buffered", "mmap"}) {
-    Live live(*device, spec, {on(source, image, 500, 2), on(source, image, 0)});
+    TierOptions options;
+    options.poll_indices = source == "uring" ? -1 : 100'000;
+    Live live(*device, spec, {on(source, image, 500, 2), on(source, image, 0)}, options);
     for (int s = 0; s < 50; ++s) {
       live.draw();
       live.step();

@@ -58,6 +58,7 @@ class CarelessStream final : public Stream {
   void reset(Signal& signal) override {
     if (resets_) real_.reset(signal);
   }
+  void post(Post& post) override { real_.post(post); }
   void timestamp(std::int64_t* at) override { real_.timestamp(at); }
   void synchronize() override { real_.synchronize(); }
 

@@ -61,6 +61,26 @@ SLACKTIER_DEVICE std::uint32_t bits_of_float(float value) {
   memcpy(&bits, &value, sizeof bits);
   return bits;
 }
+// Words of host memory that the host writes anew between kernels, or while they run: read where the host wrote them.
+//
+// A replay's kernels run after a gate that acquired what the host had published, so the memory models forbid older values to
+// plain loads as well. A load at system scope does not lean on that: it is carried out at the memory's home, so no line that
+// a cache of the device kept from an earlier replay can serve it. Each word is loaded once, so no cache is missed for it.
+template <class Word>
+SLACKTIER_DEVICE Word load_from_host(const Word* word) {
+#if defined(__HIP_DEVICE_COMPILE__) && defined(__AMDGCN__)
+  return __hip_atomic_load(word, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_SYSTEM);
+#elif defined(__CUDA_ARCH__)
+  Word value;
+  if constexpr (sizeof(Word) == 8)
+    asm volatile("ld.relaxed.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(word) : "memory");
+  else
+    asm volatile("ld.relaxed.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
+  return value;
+#else
+  return *word;
+#endif
+}
 SLACKTIER_DEVICE bool multiple_of(const void* address, std::uint32_t bytes) {
   return (reinterpret_cast<std::uintptr_t>(address) & (bytes - 1)) == 0;
 }

@@ -1,7 +1,7 @@
 // The tier's kernels for GPUs: hashes, gather and store. Device code, included by .cu files and by tests that emulate
 // it.
 //
-// The gather is bound by latency and bytes, so it is shaped by its loads: a block takes `gather_rows` lookups, reads their
+// The gather is bound by latency and bytes, so it is shaped by its loads: a block takes a few lookups, reads their
 // descriptors at once (they lie in host memory), and then every thread moves eight values of a row at a time, all its loads
 // before the first store. Eight FP8 values are one 8-byte load (records of 264 bytes have no better alignment) and, as BF16,
 // one 16-byte store: neighbouring threads read and write neighbouring bytes, at any lane width.
@@ -15,7 +15,12 @@
 namespace slacktier {
 
 constexpr std::uint32_t kernel_block_threads = 256;
-constexpr std::uint32_t gather_rows = 16;  // lookups of a block
+
+// How a gather is laid out: lookups and threads of a block, values of a row (0: any number, from the arguments).
+template <std::uint32_t lookups, std::uint32_t block_threads, std::uint32_t row_values>
+struct GatherShape {
+  static constexpr std::uint32_t rows = lookups, threads = block_threads, values = row_values;
+};
 
 // One thread a row index.
 SLACKTIER_KERNEL hash_ngram(HashArgs args) {
@@ -74,6 +79,38 @@ SLACKTIER_DEVICE std::uint32_t dequantised_bf16(std::uint32_t value, float facto
   const bool nan = magnitude == 0x7Fu || (product & 0x7FFFFFFFu) > 0x7F800000u;
   return nan ? std::uint32_t{bf16_nan} : rounded | (value & 0x80u) << 8;
 }
+
+// The bits of one E4M3 number at the top of a word: its value times 2^-120 as an FP32 number, sign included.
+SLACKTIER_DEVICE float small_float(std::uint32_t top) {
+  return float_of_bits(static_cast<std::uint32_t>(static_cast<std::int32_t>(top) >> 4) & 0x87F00000u);
+}
+// Two FP32 numbers that are BF16 numbers already.
+SLACKTIER_DEVICE std::uint32_t packed_bf16(float low, float high) {
+  return bits_of_float(low) >> 16 | (bits_of_float(high) & 0xFFFF0000u);
+}
+
+// Four values of a block. Scales from 10 to 254 leave no result subnormal or NaN, so an E4M3 number's four significant bits
+// fit into BF16 and nothing is to be rounded; NaN values are put right afterwards, where there are any.
+SLACKTIER_DEVICE void dequantise_four(std::uint32_t four, std::uint32_t scale, std::uint32_t* out) {
+  if (scale - 10u > 244u) {
+    const float factor = scale_factor(scale);
+    out[0] = dequantised_bf16(four & 0xFFu, factor) | dequantised_bf16(four >> 8 & 0xFFu, factor) << 16;
+    out[1] = dequantised_bf16(four >> 16 & 0xFFu, factor) | dequantised_bf16(four >> 24, factor) << 16;
+    return;
+  }
+  const float unit = float_of_bits((120u + 127u) << 23), factor = float_of_bits(scale << 23);
+  out[0] = packed_bf16(small_float(four << 24) * unit * factor, small_float(four << 16) * unit * factor);
+  out[1] = packed_bf16(small_float(four << 8) * unit * factor, small_float(four) * unit * factor);
+  // The top bit of each byte whose lower bits are all set.
+  const std::uint32_t nan = ((four & 0x7F7F7F7Fu) + 0x01010101u) & 0x80808080u;
+  if (nan == 0) return;
+  const std::uint32_t low = ((nan >> 7 & 1u) | (nan & 0x8000u) << 1) * 0xFFFFu;
+  const std::uint32_t high = ((nan >> 23 & 1u) | (nan >> 15 & 0x10000u)) * 0xFFFFu;
+  out[0] = (out[0] & ~low) | (0x7FC07FC0u & low);
+  out[1] = (out[1] & ~high) | (0x7FC07FC0u & high);
+}
+static_assert(bf16_nan == 0x7FC0u);
+
 SLACKTIER_DEVICE std::uint32_t canonical_bf16(std::uint32_t value) {
   return (value & 0x7FFFu) > 0x7F80u ? std::uint32_t{bf16_nan} : value;
 }
@@ -133,16 +170,19 @@ struct Fp8Part {
     if (part % 4 == 0) cache.scales[std::size_t{slot} * cache.scale_bytes + part / 4] = static_cast<std::byte>(self.scale);
   }
   SLACKTIER_DEVICE void deliver(const Fp8Part& self, std::uint16_t* out) {
-    const float factor = scale_factor(self.scale);
     Bytes16 result;
-    for (int w = 0; w < 2; ++w) {
-      const std::uint32_t four = self.bytes.word[w];
-      result.word[2 * w] = dequantised_bf16(four & 0xFFu, factor) | dequantised_bf16(four >> 8 & 0xFFu, factor) << 16;
-      result.word[2 * w + 1] = dequantised_bf16(four >> 16 & 0xFFu, factor) | dequantised_bf16(four >> 24, factor) << 16;
-    }
+    for (int w = 0; w < 2; ++w) dequantise_four(self.bytes.word[w], self.scale, result.word + 2 * w);
     *reinterpret_cast<Bytes16*>(out) = result;
   }
   SLACKTIER_DEVICE void zero(std::uint16_t* out) { *reinterpret_cast<Bytes16*>(out) = Bytes16{}; }
+};
+
+// The same of records that begin at multiples of eight.
+struct AlignedFp8Part : Fp8Part {
+  SLACKTIER_DEVICE AlignedFp8Part load(const RecordAt& record, std::uint32_t part) {
+    return {
+        {*reinterpret_cast<const Bytes8*>(record.values + 8 * part), static_cast<std::uint32_t>(record.scales[part / 4])}};
+  }
 };
 
 // Eight BF16 values of a row.
@@ -182,19 +222,21 @@ struct Bf16Single {
   SLACKTIER_DEVICE void zero(std::uint16_t* out) { *out = 0; }
 };
 
-template <class Part>
+template <class Part, class Shape>
 SLACKTIER_KERNEL gather_parts(GatherArgs args) {
-  constexpr std::uint32_t in_flight = 2;
-  SLACKTIER_SHARED std::uint64_t descriptors[gather_rows];
-  SLACKTIER_SHARED std::uint32_t out_rows[gather_rows];
-  const std::uint32_t first = kernel_block() * gather_rows;
-  const std::uint32_t rows = args.lookups - first < gather_rows ? args.lookups - first : gather_rows;
+  constexpr std::uint32_t in_flight =
+      Shape::values == 0 ? 2 : (Shape::rows * (Shape::values / Part::values) + Shape::threads - 1) / Shape::threads;
+  SLACKTIER_SHARED std::uint64_t descriptors[Shape::rows];
+  SLACKTIER_SHARED std::uint32_t out_rows[Shape::rows];
+  const std::uint32_t first = kernel_block() * Shape::rows;
+  const std::uint32_t rows = args.lookups - first < Shape::rows ? args.lookups - first : Shape::rows;
   if (kernel_thread() < rows) {
-    descriptors[kernel_thread()] = args.descriptors[first + kernel_thread()].bits;
-    out_rows[kernel_thread()] = args.at ? args.at[first + kernel_thread()] : first + kernel_thread();
+    const std::uint32_t lookup = first + kernel_thread();
+    descriptors[kernel_thread()] = load_from_host(&args.descriptors[lookup].bits);
+    out_rows[kernel_thread()] = args.at ? load_from_host(args.at + lookup) : lookup;
   }
   kernel_barrier();
-  const std::uint32_t parts = args.row_values / Part::values;
+  const std::uint32_t parts = (Shape::values == 0 ? args.row_values : Shape::values) / Part::values;
   const std::uint32_t total = rows * parts;
   for (std::uint32_t base = kernel_thread(); base < total; base += in_flight * kernel_threads()) {
     Part loaded[in_flight] = {};
@@ -209,7 +251,7 @@ SLACKTIER_KERNEL gather_parts(GatherArgs args) {
       const std::uint32_t item = base + u * kernel_threads();
       if (item >= total) break;
       const std::uint32_t part = item % parts;
-      std::uint16_t* out = args.out + std::size_t{out_rows[item / parts]} * args.row_values + part * Part::values;
+      std::uint16_t* out = args.out + std::size_t{out_rows[item / parts]} * (parts * Part::values) + part * Part::values;
       if (!record[u].values) {
         Part::zero(out);
         continue;
@@ -260,13 +302,25 @@ SLACKTIER_KERNEL store_bytes(StoreArgs args) {
   SLACKTIER_LAUNCH(hash_token_id, blocks_of(total, kernel_block_threads), kernel_block_threads, native_stream, args);
 }
 
+template <class Part, class Shape>
+static void launch_gather_shape(void* native_stream, const GatherArgs& args) {
+  const auto kernel = gather_parts<Part, Shape>;
+  SLACKTIER_LAUNCH(kernel, blocks_of(args.lookups, Shape::rows), Shape::threads, native_stream, args);
+}
+
 [[maybe_unused]] static void launch_gather(void* native_stream, const void* raw) {
   const GatherArgs args = *static_cast<const GatherArgs*>(raw);
   if (args.lookups == 0) return;
-  const auto kernel = args.format == RecordFormat::fp8_e4m3_block32 ? gather_parts<Fp8Part>
-                      : args.row_values % Bf16Part::values == 0     ? gather_parts<Bf16Part>
-                                                                    : gather_parts<Bf16Single>;
-  SLACKTIER_LAUNCH(kernel, blocks_of(args.lookups, gather_rows), kernel_block_threads, native_stream, args);
+  const auto places = reinterpret_cast<std::uintptr_t>(args.cache.values) | reinterpret_cast<std::uintptr_t>(args.pool) |
+                      reinterpret_cast<std::uintptr_t>(args.host_table) | args.row_bytes | args.page_bytes;
+  if (args.format == RecordFormat::bf16 && args.row_values % Bf16Part::values == 0)
+    launch_gather_shape<Bf16Part, GatherShape<16, 256, 0>>(native_stream, args);
+  else if (args.format == RecordFormat::bf16)
+    launch_gather_shape<Bf16Single, GatherShape<16, 256, 0>>(native_stream, args);
+  else if (args.row_values == 256 && places % 8 == 0)
+    launch_gather_shape<AlignedFp8Part, GatherShape<8, 256, 256>>(native_stream, args);
+  else
+    launch_gather_shape<Fp8Part, GatherShape<16, 256, 0>>(native_stream, args);
 }
 
 [[maybe_unused]] static void launch_store(void* native_stream, const void* raw) {

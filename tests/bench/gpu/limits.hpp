@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "platforms/device.hpp"
 
@@ -19,12 +20,22 @@ struct RowsArgs {
   std::uint32_t rows = 0, row_bytes = 0, out_bytes = 0;  // multiples of 8 and 16; out_bytes at most twice row_bytes
 };
 
-// "limit.copy": the same bytes from and to one place each.
+// "limit.copy" and "limit.copy.1024", with blocks of 256 and 1024 threads: the same bytes from and to one place each, and
+// `words` besides, which nothing depends on.
 struct CopyArgs {
   const std::byte* from = nullptr;
   std::byte* out = nullptr;
+  const std::uint64_t* words = nullptr;
   std::uint32_t read_bytes = 0, written_bytes = 0;  // multiples of 8 and 16
+  std::uint32_t word_count = 0;                     // at most as many as there are threads
 };
+
+// "gather.ROWSxTHREADS": the tier's gather of 256 FP8 values laid out otherwise, and "gather.cached" with plain loads of the
+// descriptors. Arguments are GatherArgs.
+struct ShapeName {
+  std::string_view kernel;
+};
+std::span<const ShapeName> gather_shapes();
 
 std::span<const ModuleImage> limit_modules();
 

@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+"""slacktier-probe as a user meets it: gates of the cpu device, its file, and what it refuses."""
+
+import json
+import os
+import subprocess
+import tempfile
+import unittest
+
+PROGRAM = os.path.join(os.environ["SLACKTIER_BIN"], "slacktier-probe")
+QUICK = ["gates", "--samples", "20", "--idle-nodes", "4", "--idle-steps", "3", "--layer-us", "50"]
+
+
+class Probe(unittest.TestCase):
+    def run_probe(self, *arguments, code=0):
+        ran = subprocess.run([PROGRAM, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                             timeout=120)
+        self.assertEqual(ran.returncode, code, f"{arguments}: {ran.stdout}{ran.stderr}")
+        return ran
+
+    def test_help(self):
+        for command in [[], ["gates"]]:
+            self.assertIn("slacktier-probe", self.run_probe(*command, "--help").stdout)
+
+    def test_gates(self):
+        with tempfile.TemporaryDirectory() as folder:
+            out = os.path.join(folder, "gates.json")
+            ran = self.run_probe(*QUICK, "--out", out)
+            self.assertIn("futex", ran.stdout)
+            self.assertIn("warning: cpu: gates are emulated", ran.stdout)
+            with open(out, encoding="utf-8") as file:
+                written = json.load(file)
+        self.assertEqual(written["schema"], "slacktier/gates/1.0")
+        self.assertEqual(written["results"]["default_gate"], "futex")
+        gate = written["results"]["gates"][0]
+        self.assertEqual(gate["release_us"]["n"], 20)
+        self.assertGreater(gate["release_us"]["p50"], 0)
+        self.assertIsNone(gate["release_us"]["p99"])
+        self.assertEqual(json.loads(self.run_probe(*QUICK, "--format", "json").stdout)["results"]["idle_nodes"], 4)
+
+    def test_refusals(self):
+        for code, part, arguments in [(2, "subcommand", []), (2, "unknown device", ["gates", "--device", "gpu"]),
+                                      (2, "at least 1", ["gates", "--samples", "0"]), (2, "--layer-us", ["gates", "--layer-us", "-1"]),
+                                      (2, "--format", ["gates", "--format", "xml"])]:
+            ran = self.run_probe(*arguments, code=code)
+            self.assertIn(part, ran.stderr)
+            self.assertEqual(ran.stdout, "")
+
+
+if __name__ == "__main__":
+    unittest.main()

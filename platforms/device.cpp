@@ -13,6 +13,9 @@ constexpr Backend kBackends[] = {
 #if defined(SLACKTIER_CUDA)
     {"cuda", "cuda:0", open_cuda_device},
 #endif
+#if defined(SLACKTIER_HIP)
+    {"hip", "hip:0", open_hip_device},
+#endif
 };
 
 }  // namespace
@@ -30,6 +33,10 @@ std::unique_ptr<Device> open_device(const std::string& name, const DeviceOptions
   if (backend == "cuda")
     throw UsageError(
         fmt::format("device '{}': this build has {}; build with `cmake --preset cuda` (needs nvcc)", name, known));
+#endif
+#if !defined(SLACKTIER_HIP)
+  if (backend == "hip")
+    throw UsageError(fmt::format("device '{}': this build has {}; build with `cmake --preset hip`", name, known));
 #endif
   throw UsageError(fmt::format("unknown device '{}': this build has {}", name, known));
 }

@@ -153,10 +153,12 @@ std::unique_ptr<Device> open(std::string_view index_text, const DeviceOptions& o
 
 }  // namespace gpu
 
-#if !defined(SLACKTIER_GPU_HIP)
+#if defined(SLACKTIER_GPU_HIP)
+std::unique_ptr<Device> open_hip_gpu(std::string_view index, const DeviceOptions& options) {
+#else
 std::unique_ptr<Device> open_cuda_device(std::string_view index, const DeviceOptions& options) {
+#endif
   return gpu::open(index, options);
 }
-#endif
 
 }  // namespace slacktier

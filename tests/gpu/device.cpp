@@ -26,15 +26,15 @@ TEST_CASE("a GPU says what it is", "[device]") {
   const auto device = open_gpu();
   if (!device) return;
   const DeviceFacts facts = device->facts();
-  CHECK(facts.backend == "cuda");
+  CHECK(facts.backend == gpu_backend());
   CHECK_FALSE(facts.name.empty());
   CHECK(facts.detail.find("multiprocessors") != std::string::npos);
   CHECK(facts.gate == "spin");
   CHECK(open_gpu("host-node")->facts().gate == "host-node");
   CHECK(open_gpu("auto", "gemm")->facts().work == "gemm");
-  CHECK_THROWS_AS(open_device("cuda:99"), EnvironmentError);
-  CHECK(message_of([] { open_device("cuda:99"); }).find("there ") != std::string::npos);
-  for (const char* name : {"cuda", "cuda:", "cuda:x", "cuda:-1", "cuda:0x"}) CHECK_THROWS_AS(open_device(name), UsageError);
+  CHECK_THROWS_AS(open_device(gpu_backend() + ":99"), EnvironmentError);
+  CHECK(message_of([] { open_device(gpu_backend() + ":99"); }).find("there ") != std::string::npos);
+  for (const char* index : {"", ":", ":x", ":-1", ":0x"}) CHECK_THROWS_AS(open_device(gpu_backend() + index), UsageError);
   CHECK_THROWS_AS(open_gpu("futex"), UsageError);
   CHECK_THROWS_AS(open_gpu("auto", "rest"), UsageError);
 }
@@ -151,6 +151,7 @@ TEST_CASE("too much device memory is refused with what there is", "[device]") {
 
 TEST_CASE("gates open with each status, before or after the stream reaches them", "[device]") {
   for (const char* gate : {"spin", "wait-value", "host-node"}) {
+    if (!has_gate(gate)) continue;
     const auto device = open_gpu(gate);
     if (!device) return;
     const auto stream = device->create_stream("main");
@@ -184,6 +185,7 @@ TEST_CASE("gates open with each status, before or after the stream reaches them"
 
 TEST_CASE("whoever destroys what closed gates need lets them through", "[device]") {
   for (const char* gate : {"spin", "wait-value", "host-node"}) {
+    if (!has_gate(gate)) continue;
     INFO(gate);
     const auto device = open_gpu(gate);
     if (!device) return;

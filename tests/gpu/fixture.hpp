@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <span>
 #include <string>
@@ -13,7 +14,21 @@
 
 namespace slacktier::test {
 
+// Of builds with CUDA. A HIP plug-in brings the tests' kernels itself.
+#if defined(SLACKTIER_CUDA)
 std::span<const ModuleImage> test_modules();
+#else
+inline std::span<const ModuleImage> test_modules() { return {}; }
+#endif
+
+// What the tests run on: $SLACKTIER_TEST_DEVICE, or cuda:0.
+inline std::string gpu_name() {
+  const char* name = std::getenv("SLACKTIER_TEST_DEVICE");
+  return name != nullptr ? name : "cuda:0";
+}
+inline std::string gpu_backend() { return gpu_name().substr(0, gpu_name().find(':')); }
+// Whether the device has the gate at all: HIP guarantees host node and spin only.
+inline bool has_gate(const std::string& gate) { return gpu_backend() == "cuda" || gate != "wait-value"; }
 
 // Ends the test case as skipped when there is no GPU: `const auto device = open_gpu(); if (!device) return;`.
 inline std::unique_ptr<Device> open_gpu(const std::string& gate = "auto", const std::string& work = "spin") {
@@ -21,7 +36,7 @@ inline std::unique_ptr<Device> open_gpu(const std::string& gate = "auto", const 
     DeviceOptions options;
     options.gate = gate;
     options.work = work;
-    auto device = open_device("cuda:0", options);
+    auto device = open_device(gpu_name(), options);
     device->load_module(test_modules());
     return device;
   } catch (const EnvironmentError& error) {

@@ -56,6 +56,7 @@ TEST_CASE("capture runs nothing; each replay runs everything once", "[graph]") {
 TEST_CASE("ten thousand replays with random delays and faults release nothing stale", "[graph]") {
   constexpr std::uint64_t replays = 10'000;
   for (const char* gate : {"spin", "wait-value", "host-node"}) {
+    if (!has_gate(gate)) continue;
     INFO(gate);
     const auto device = open_gpu(gate);
     if (!device) return;
@@ -133,6 +134,7 @@ TEST_CASE("ten thousand replays with random delays and faults release nothing st
 TEST_CASE("a post shows what came before it while the replay goes on", "[graph]") {
   constexpr int replays = 3'000;
   for (const char* gate : {"spin", "wait-value", "host-node"}) {
+    if (!has_gate(gate)) continue;
     INFO(gate);
     const auto device = open_gpu(gate);
     if (!device) return;

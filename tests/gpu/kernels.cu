@@ -32,7 +32,11 @@ std::span<const ModuleImage> test_modules() {
                                       KernelEntry{"mix", launch_one<Mix, mix_kernel>},
                                       KernelEntry{"read_status", launch_one<ReadStatus, read_status_kernel>},
                                       KernelEntry{"sum_words", launch_one<SumWords, sum_words_kernel>}};
+#if defined(SLACKTIER_GPU_HIP)
+  static constexpr std::array images{ModuleImage{"hip", kernels}};
+#else
   static constexpr std::array images{ModuleImage{"cuda", kernels}};
+#endif
   return images;
 }
 

@@ -8,12 +8,16 @@
 namespace slacktier {
 
 std::span<const ModuleImage> tier_modules() {
+#if defined(SLACKTIER_GPU_HIP)  // in the plug-in
+  static const std::vector<ModuleImage> images = {{"hip", gpu_kernels()}};
+#else
   static const std::vector<ModuleImage> images = {
     {"cpu", cpu_kernels()},
 #if defined(SLACKTIER_CUDA)
     {"cuda", gpu_kernels()},
 #endif
   };
+#endif
   return images;
 }
 

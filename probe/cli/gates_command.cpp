@@ -9,6 +9,7 @@
 #include "platforms/error.hpp"
 #include "platforms/host.hpp"
 #include "platforms/program.hpp"
+#include "platforms/provenance.hpp"
 #include "probe/cli/commands.hpp"
 #include "probe/gates.hpp"
 #include "probe/gates_table.hpp"
@@ -37,11 +38,7 @@ int run(GatesArguments& arguments, const std::vector<std::string>& argv) {
   input.argv = argv;
   input.start_unix_s = std::time(nullptr);
   const GateCosts costs = measure_gates(probe);
-  const HostFacts host = read_host_facts();
-  input.facts["host"] = {{"hostname", host.hostname},
-                         {"kernel", host.kernel},
-                         {"cpu_model", host.cpu_model},
-                         {"cores_online", host.cores_online}};
+  input.facts["host"] = host_json(read_host_facts());
   input.facts["device"] = {{"name", costs.device.name}, {"backend", costs.device.backend}, {"detail", costs.device.detail}};
   Envelope envelope = gates_envelope(costs, probe);
   envelope.provenance = provenance(input);

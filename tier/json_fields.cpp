@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "platforms/error.hpp"
+#include "tier/table/strict_parse.hpp"
 
 namespace slacktier {
 namespace {
@@ -17,24 +18,7 @@ std::string without_colon(const std::string& where) {
 
 }  // namespace
 
-JsonValue parse_strict_json(std::string_view text, const std::string& where) {
-  // nlohmann keeps the last of two equal keys; nobody must silently depend on that.
-  std::vector<std::set<std::string>> open;
-  const auto reject_twins = [&](int depth, JsonValue::parse_event_t event, JsonValue& parsed) {
-    if (depth > 64) throw UsageError(fmt::format("{}: values are nested more than 64 deep", where));
-    if (event == JsonValue::parse_event_t::object_start) open.emplace_back();
-    if (event == JsonValue::parse_event_t::object_end) open.pop_back();
-    if (event == JsonValue::parse_event_t::key && !open.back().insert(parsed.get<std::string>()).second)
-      throw UsageError(fmt::format("{}: field \"{}\" stands twice", where, parsed.get<std::string>()));
-    return true;
-  };
-  try {
-    return JsonValue::parse(text, reject_twins);
-  } catch (const JsonValue::parse_error& error) {
-    const auto end = text.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(error.byte, text.size()));
-    throw UsageError(fmt::format("{}:{}: not JSON: {}", where, 1 + std::count(text.begin(), end, '\n'), error.what()));
-  }
-}
+JsonValue parse_strict_json(std::string_view text, const std::string& where) { return parse_strict<JsonValue>(text, where); }
 
 JsonFields::JsonFields(const JsonValue& object, std::string where) : object_(object), where_(std::move(where)) {
   if (!object.is_object())

@@ -108,6 +108,7 @@ TEST_CASE("what cannot be used is refused with its place", "[control]") {
   REQUIRE(refused_naming(file(R"({"cache": {"policy": "psychic"}})"), "results.cache.policy"));
   REQUIRE(refused_naming(file(R"({"cache": {"policy": "lru", "hot_rows": "f"}})"), "hot_rows"));
   REQUIRE(refused_naming(std::string(2000, '['), "deep"));
+  REQUIRE(refused_naming(file("{}") + std::string(1, '\0') + "more", "NUL"));
 }
 
 TEST_CASE("a damaged control file is read or refused, whatever the damage", "[control]") {

@@ -33,6 +33,16 @@ if(_slacktier_sanitize)
   target_link_options(slacktier_flags INTERFACE ${_slacktier_sanitize})
 endif()
 
+# slacktier_precompile(TARGET HEADERS...): large headers that most sources of the target include, compiled once for it. The
+# sources include them all the same: without SLACKTIER_PCH nothing may be missing.
+function(slacktier_precompile target)
+  if(SLACKTIER_PCH)
+    foreach(header IN LISTS ARGN)
+      target_precompile_headers(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${header}>")
+    endforeach()
+  endif()
+endfunction()
+
 # slacktier_room(NAME LIBS...): the static library of one folder, from every .cpp below it except cli/ (its program). What lies in a
 # folder gpu/, and every .cu, belongs to it where CUDA is built.
 function(slacktier_room name)
@@ -63,6 +73,7 @@ function(slacktier_program name)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/cli/*.cpp)
   add_executable(slacktier-${name} ${sources})
   target_link_libraries(slacktier-${name} PRIVATE slacktier_flags ${ARGN})
+  slacktier_precompile(slacktier-${name} <CLI/CLI.hpp>)
   add_dependencies(programs slacktier-${name})
   set_property(GLOBAL APPEND PROPERTY SLACKTIER_PROGRAMS slacktier-${name})
   install(TARGETS slacktier-${name})

@@ -63,7 +63,11 @@ void Tier::prefill_layer(Stream& main, Layer& layer, std::span<const std::uint32
   ChunkPlan& plan = chunk_->plan;
   report = {};
   const Nanos begin = monotonic_clock().now();
-  layer.core->plan_chunk(plan, rows);
+  {
+    // Late pages of a wave given up may still come in.
+    const std::lock_guard lock(layer.transitions);
+    layer.core->plan_chunk(plan, rows);
+  }
   report.resolve = monotonic_clock().now() - begin;
 
   GatherArgs args = gather_args(layer);

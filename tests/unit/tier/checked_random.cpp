@@ -77,9 +77,10 @@ Configuration draw_configuration(Draw& draw, const Images& images) {
     LayerSetup layer =
         on(draw.of(names), images.disks, budget * (l == 0 ? split : 10 - split) / 10, static_cast<int>(1 + draw.below(3)));
     layer.policy = policy;
+    layer.cache_rows_reserved = draw.one_in(2) ? 0 : 2 * layer.cache_rows;
     if (layer.source == "dram") {
       layer.disks.clear();
-      layer.cache_rows = 0;
+      layer.cache_rows = layer.cache_rows_reserved = 0;
     } else {
       if (draw.one_in(3)) layer.read = ReadMode::on_demand;
       if (draw.one_in(4)) layer.wrappers.emplace_back("shared:tenants=2");
@@ -97,6 +98,19 @@ Configuration draw_configuration(Draw& draw, const Images& images) {
     c.layers.push_back(layer);
   }
   return c;
+}
+
+// The caches change their sizes, and a fixed hot set gets rows that it does not hold yet.
+void draw_cache(Live& live, const Configuration& c, Draw& draw) {
+  for (std::size_t l = 0; l < 2; ++l) {
+    const LayerSetup& layer = c.layers[l];
+    if (layer.source == "dram") continue;
+    live.tier->resize_cache(l, draw.below(live.tier->core(l).directory()->reserved() + 1));
+    if (layer.policy != "static") continue;
+    std::vector<std::uint32_t> rows(draw.below(layer.cache_rows + 1));
+    for (auto& row : rows) row = static_cast<std::uint32_t>(draw.below(live.tier->core(l).options().shard.rows));
+    live.tier->hold(l, rows);
+  }
 }
 
 // Tokens as q of each session: the context of the next token is that of the one before it, moved by one.
@@ -140,6 +154,7 @@ TEST_CASE("ten million checked lookups over random configurations: no row differ
     ++seen[c.layers[1].policy];
     Live live(*device, spec, c.layers, c.options);
     for (int s = 0; s < steps_at_most && live.checks.checked < per_configuration; ++s) {
+      if (s == 0 || draw.one_in(20)) draw_cache(live, c, draw);
       if (draw.one_in(10)) {  // a prefill in between, by the directories alone or read and delivered
         std::vector<std::uint32_t> prefill(200 * static_cast<std::size_t>(spec.max_ngram));
         for (auto& id : prefill) id = static_cast<std::uint32_t>(draw.below(c.vocabulary));

@@ -166,7 +166,7 @@ class SharedSource final : public PageSource {
 }  // namespace
 
 std::unique_ptr<PageSource> make_shared_source(WrapperSettings& settings, const Wrapping* wrapping) {
-  const auto tenants = settings.count("tenants", 2, 16);
+  const auto tenants = settings.count("tenants", 2, 64);
   const auto seed = settings.count("seed", 0, UINT32_MAX);
   settings.finish();
   if (!tenants) settings.refuse("tenants is needed: how many share the disks, this one included");

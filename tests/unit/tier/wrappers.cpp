@@ -31,7 +31,7 @@ constexpr Nanos ms = 1'000'000;
 TEST_CASE("wrappers are read strictly; what is wrong is named", "[wrappers]") {
   for (const char* good :
        {"delayed:latency_us=15,gb_per_s=12.5", "delayed:gb_per_s=1e2", "delayed:latency_us=0", "shared:tenants=2",
-        "shared:seed=9,tenants=16", "faulty:class=eio,probability=0.5", "faulty:class=late+torn,nth=3,late_ms=2.5"})
+        "shared:seed=9,tenants=64", "faulty:class=eio,probability=0.5", "faulty:class=late+torn,nth=3,late_ms=2.5"})
     CHECK(refusal(good) == "accepted");
   const std::vector<std::pair<std::string, std::string>> bad = {
       {"", "use one of delayed, shared, faulty"},
@@ -51,9 +51,9 @@ TEST_CASE("wrappers are read strictly; what is wrong is named", "[wrappers]") {
       {"delayed:gb_per_s=0", "gb_per_s=0: a number from 0.001"},
       {"delayed:delay=5", "unknown setting 'delay'; known are latency_us, gb_per_s"},
       {"shared", "tenants is needed"},
-      {"shared:tenants=1", "tenants=1: a whole number from 2 to 16"},
+      {"shared:tenants=1", "tenants=1: a whole number from 2 to 64"},
       {"shared:tenants=2.5", "a whole number"},
-      {"shared:tenants=17", "a whole number"},
+      {"shared:tenants=65", "a whole number"},
       {"faulty:class=eio", "either nth or probability"},
       {"faulty:class=eio,nth=1,probability=1", "either nth or probability"},
       {"faulty:nth=1", "class is needed"},

@@ -134,7 +134,8 @@ TEST_CASE("measuring keeps whole rounds, means of rounds, and says what was not 
   const Measurement paced = measure(load, {both}, options);
   REQUIRE(paced.points[0].response_us[0].size() == 8);
   for (std::size_t b = 1; b < 8; ++b) CHECK(paced.points[0].start_s[b] - paced.points[0].start_s[b - 1] > 0.0);
-  CHECK(paced.points[0].start_s[7] - paced.points[0].start_s[0] > 0.9 * 7 * 0.002);
+  // The warm-up took the first 8 starts; none comes before its time.
+  CHECK(paced.points[0].start_s[7] >= 16 * 0.002 - 1e-6);
 
   int asked = 0;
   options.stop = [&] { return ++asked > 3; };
@@ -152,7 +153,7 @@ TEST_CASE("the time of a delayed source is its delay", "[load]") {
   const BatchTime time = load.run(both, 0);
   CHECK(static_cast<double>(time.layers[0].arrival) >= 36.38e6);
   CHECK(static_cast<double>(time.layers[1].arrival) >= 46.62e6);
-  for (const LayerTime& layer : time.layers) CHECK(layer.read > layer.arrival / 2);
+  for (const LayerTime& layer : time.layers) CHECK((layer.read > 0 && layer.read <= layer.arrival));
 }
 
 TEST_CASE("a layer that the image does not hold, or too many pages, are refused", "[load]") {

@@ -76,7 +76,8 @@ struct Bench {
   std::unique_ptr<Device> device = open_device("cpu");
   std::unique_ptr<CarelessStream> stream;
 
-  // Pages that take 40 ms: no mistake goes unseen by luck, on a busy machine either. Without rows in the cache every lookup is a miss.
+  // Pages that take 40 ms: no mistake goes unseen by luck, on a busy machine either. Without rows in the cache every lookup
+  // is a miss.
   std::unique_ptr<Live> live(bool awaits, bool resets, TierOptions options = {}) {
     const LayerSetup slow = on("uring", image, 0, 1, {"delayed:latency_us=40000"});
     return std::make_unique<Live>(*device, spec, std::vector<LayerSetup>{slow, slow}, options, [&](Stream& real) -> Stream& {

@@ -42,13 +42,7 @@ class BufferedSource final : public PageSource {
                         POSIX_FADV_WILLNEED);
       }
     }
-    for (std::uint32_t i; (i = share.next(disks_)) != UINT32_MAX;) {
-      note_submission(batch);
-      const PageRead read = batch.reads[i];
-      std::byte* page = pool_.page(read.buffer);
-      end_read(batch, i, disks_.read(share.disk, *batch.segment, read.page, page), page, disks_, options_);
-    }
-    finish_share(batch, monotonic_clock().now());
+    read_pages(share, disks_, pool_, options_);
   }
 
   OpenDisks disks_;

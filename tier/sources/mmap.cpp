@@ -68,14 +68,9 @@ class MmapSource final : public PageSource {
 
  private:
   void read_share(Share& share) {
-    ReadBatch& batch = *share.batch;
-    for (std::uint32_t i; (i = share.next(disks_)) != UINT32_MAX;) {
-      note_submission(batch);
-      const PageRead read = batch.reads[i];
-      std::byte* page = pool_.page(read.buffer);
-      end_read(batch, i, touch(share.disk, disks_.offset(*batch.segment, read.page), page), page, disks_, options_);
-    }
-    finish_share(batch, monotonic_clock().now());
+    read_pages(share, disks_, pool_, options_, [&](std::uint64_t page, std::byte* buffer) {
+      return touch(share.disk, disks_.offset(*share.batch->segment, page), buffer);
+    });
   }
 
   // A file that was cut after it was mapped and a disk that fails both show as a fault that cannot be served.

@@ -14,7 +14,7 @@ class PreadSource final : public PageSource {
       : disks_(header),
         pool_(pool),
         options_(options),
-        readers_("pread", disks_, options_, [this](Share& share) { read_share(share); }) {}
+        readers_("pread", disks_, options_, [this](Share& share) { read_pages(share, disks_, pool_, options_); }) {}
 
   void submit(ReadBatch& batch) override { readers_.submit(batch); }
 
@@ -24,17 +24,6 @@ class PreadSource final : public PageSource {
   }
 
  private:
-  void read_share(Share& share) {
-    ReadBatch& batch = *share.batch;
-    for (std::uint32_t i; (i = share.next(disks_)) != UINT32_MAX;) {
-      note_submission(batch);
-      const PageRead read = batch.reads[i];
-      std::byte* page = pool_.page(read.buffer);
-      end_read(batch, i, disks_.read(share.disk, *batch.segment, read.page, page), page, disks_, options_);
-    }
-    finish_share(batch, monotonic_clock().now());
-  }
-
   OpenDisks disks_;
   const PagePool& pool_;
   SourceOptions options_;

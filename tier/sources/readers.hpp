@@ -3,6 +3,8 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -11,6 +13,24 @@
 #include "tier/sources/disks.hpp"
 
 namespace slacktier {
+
+// Reads the pages of a share one after another and ends it. read(page number, buffer) gives the bytes that came, or -errno.
+template <class Read>
+void read_pages(Share& share, const OpenDisks& disks, const PagePool& pool, const SourceOptions& options, const Read& read) {
+  ReadBatch& batch = *share.batch;
+  for (std::uint32_t i; (i = share.next(disks)) != UINT32_MAX;) {
+    note_submission(batch);
+    std::byte* const buffer = pool.page(batch.reads[i].buffer);
+    end_read(batch, i, read(batch.reads[i].page, buffer), buffer, disks, options);
+  }
+  finish_share(batch, monotonic_clock().now());
+}
+// The same by blocking reads of the files.
+inline void read_pages(Share& share, const OpenDisks& disks, const PagePool& pool, const SourceOptions& options) {
+  read_pages(share, disks, pool, options, [&](std::uint64_t page, std::byte* buffer) {
+    return disks.read(share.disk, *share.batch->segment, page, buffer);
+  });
+}
 
 class ReaderThreads {
  public:

@@ -67,6 +67,9 @@ ReadResult describe_load(const ReadPlan& plan, const LoadOptions& options, const
 // Statistics of a measured point; raw samples go to `folder` as NAME.npy when it is not empty.
 ReadPoint point_result(const PointSamples& samples, std::uint32_t ranks, const std::string& folder, const std::string& name);
 
+// Where the raw samples of a result file go: a folder beside it; empty for no file.
+std::string samples_folder(const std::string& out);
+
 // "0-3,8". Throws UsageError.
 std::vector<int> parse_cpus(const std::string& text);
 

@@ -70,6 +70,12 @@ ReadPoint point_result(const PointSamples& samples, std::uint32_t ranks, const s
   return point;
 }
 
+std::string samples_folder(const std::string& out) {
+  if (out.empty()) return "";
+  const std::filesystem::path file(out);
+  return (file.parent_path() / (file.stem().string() + "-samples")).string();
+}
+
 std::string verdict_line(const ReadVerdict& verdict, const std::optional<Distribution>& t) {
   std::string line = fmt::format("layer {}: ", verdict.k);
   line += verdict.fits == Fits::yes ? "FITS" : verdict.fits == Fits::no ? "DOES NOT FIT" : "UNCLEAR";

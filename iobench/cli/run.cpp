@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <memory>
 
 #include "iobench/cli/commands.hpp"
@@ -132,10 +131,7 @@ int run(const RunArguments& a, const Invocation& invocation) {
   const Measurement measured = measure(load, points, options);
   progress.finish();
 
-  const std::string folder = a.read.out.empty() ? ""
-                                                : (std::filesystem::path(a.read.out).parent_path() /
-                                                   (std::filesystem::path(a.read.out).stem().string() + "-samples"))
-                                                      .string();
+  const std::string folder = samples_folder(a.read.out);
   Envelope envelope = read_envelope_of(plan, "run", invocation, a.read.seed);
   ReadResult result = describe_load(plan, plan.load, load, a.period_ms > 0);
   std::uint64_t zero = 0, all = 0;

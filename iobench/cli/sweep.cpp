@@ -67,10 +67,7 @@ int sweep(SweepArguments a, const Invocation& invocation) {
 
   const auto loads = configurations_of(a, plan);
   Progress progress("sweeping", 1000 * loads.size(), ProgressUnit::steps, stderr_progress(a.read.quiet));
-  const std::string folder = a.read.out.empty() ? ""
-                                                : (std::filesystem::path(a.read.out).parent_path() /
-                                                   (std::filesystem::path(a.read.out).stem().string() + "-samples"))
-                                                      .string();
+  const std::string folder = samples_folder(a.read.out);
   Envelope envelope = read_envelope_of(plan, "sweep", invocation, a.read.seed);
   std::vector<ReadResult> results;
   std::vector<std::string> lines;

@@ -1,6 +1,7 @@
 // Kernels for the tests of GPU devices, and a device that has loaded them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <memory>
@@ -44,6 +45,14 @@ inline std::unique_ptr<Device> open_gpu(const std::string& gate = "auto", const 
     return nullptr;
   }
 }
+
+// Host-mapped words with their device addresses.
+struct Words {
+  explicit Words(Device& device, std::size_t n = 64) : memory(device.allocate_host(n * 8)) {}
+  std::int64_t& operator[](std::size_t i) { return static_cast<std::int64_t*>(memory->host())[i]; }
+  std::int64_t* device(std::size_t i) { return static_cast<std::int64_t*>(memory->device()) + i; }
+  std::unique_ptr<Buffer> memory;
+};
 
 template <class Call>
 std::string message_of(const Call& call) {

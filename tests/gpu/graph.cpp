@@ -10,17 +10,6 @@
 using namespace slacktier;
 using namespace slacktier::test;
 
-namespace {
-
-struct Words {
-  explicit Words(Device& device, std::size_t n = 64) : memory(device.allocate_host(n * 8)) {}
-  std::int64_t& operator[](std::size_t i) { return static_cast<std::int64_t*>(memory->host())[i]; }
-  std::int64_t* device(std::size_t i) { return static_cast<std::int64_t*>(memory->device()) + i; }
-  std::unique_ptr<Buffer> memory;
-};
-
-}  // namespace
-
 TEST_CASE("capture runs nothing; each replay runs everything once", "[graph]") {
   const auto device = open_gpu();
   if (!device) return;

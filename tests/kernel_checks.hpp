@@ -12,52 +12,12 @@
 
 #include "platforms/device.hpp"
 #include "tests/catch.hpp"
+#include "tests/kernel_bench.hpp"
 #include "tier/gather.hpp"
 #include "tier/numerics.hpp"
 #include "tier/pages.hpp"
 
 namespace slacktier::testing {
-
-// A device, its stream, and buffers that stay until the end.
-class KernelBench {
- public:
-  explicit KernelBench(Device& device) : device_(device), stream_(device.create_stream("kernels")) {}
-
-  Stream& stream() { return *stream_; }
-
-  // Device memory with these bytes.
-  template <class T>
-  T* on_device(const std::vector<T>& content) {
-    const auto staged = device_.allocate_host(content.size() * sizeof(T));
-    std::memcpy(staged->host(), content.data(), content.size() * sizeof(T));
-    buffers_.push_back(device_.allocate_device(content.size() * sizeof(T)));
-    stream_->copy(buffers_.back()->device(), staged->host(), content.size() * sizeof(T));
-    stream_->synchronize();
-    return static_cast<T*>(buffers_.back()->device());
-  }
-
-  // Host memory that the device maps, as the device sees it.
-  template <class T>
-  T* mapped(const std::vector<T>& content) {
-    buffers_.push_back(device_.allocate_host(content.size() * sizeof(T)));
-    std::memcpy(buffers_.back()->host(), content.data(), content.size() * sizeof(T));
-    return static_cast<T*>(buffers_.back()->device());
-  }
-
-  template <class T>
-  std::vector<T> fetch(const T* from, std::size_t n) {
-    const auto staged = device_.allocate_host(n * sizeof(T));
-    stream_->copy(staged->host(), from, n * sizeof(T));
-    stream_->synchronize();
-    const auto* content = static_cast<const T*>(staged->host());
-    return {content, content + n};
-  }
-
- private:
-  Device& device_;
-  std::unique_ptr<Stream> stream_;
-  std::vector<std::unique_ptr<Buffer>> buffers_;
-};
 
 struct GatherCase {
   RecordFormat format = RecordFormat::fp8_e4m3_block32;

@@ -22,6 +22,7 @@
 
 #include "platforms/error.hpp"
 #include "tests/bench/gpu/limits.hpp"
+#include "tests/kernel_bench.hpp"
 #include "tier/tier.hpp"
 
 namespace {
@@ -33,29 +34,13 @@ struct Options {
   bool quick = false;
 };
 
-class Bench {
+class Bench : public testing::KernelBench {
  public:
-  Bench(Device& device, bool quick)
-      : device_(device), stream_(device.create_stream("bench")), stamps_(device.allocate_host(16)), quick_(quick) {
+  Bench(Device& device, bool quick) : KernelBench(device), stamps_(device.allocate_host(16)), quick_(quick) {
     device.load_module(tier_modules());
     device.load_module(limit_modules());
   }
 
-  template <class T>
-  T* on_device(const std::vector<T>& content) {
-    auto staged = device_.allocate_host(content.size() * sizeof(T));
-    std::memcpy(staged->host(), content.data(), content.size() * sizeof(T));
-    buffers_.push_back(device_.allocate_device(content.size() * sizeof(T)));
-    stream_->copy(buffers_.back()->device(), staged->host(), content.size() * sizeof(T));
-    stream_->synchronize();
-    return static_cast<T*>(buffers_.back()->device());
-  }
-  template <class T>
-  T* mapped(const std::vector<T>& content) {
-    buffers_.push_back(device_.allocate_host(content.size() * sizeof(T)));
-    std::memcpy(buffers_.back()->host(), content.data(), content.size() * sizeof(T));
-    return static_cast<T*>(buffers_.back()->device());
-  }
   std::byte* device_bytes(std::size_t n) {
     buffers_.push_back(device_.allocate_device(n));
     return static_cast<std::byte*>(buffers_.back()->device());
@@ -101,11 +86,8 @@ class Bench {
   }
 
  private:
-  Device& device_;
-  std::unique_ptr<Stream> stream_;
   std::unique_ptr<Buffer> stamps_;
   bool quick_;
-  std::vector<std::unique_ptr<Buffer>> buffers_;
 };
 
 void print(const std::string& what, double us, const std::string& against = "", double limit = 0) {

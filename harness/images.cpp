@@ -6,12 +6,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <numeric>
 #include <set>
 
 #include "platforms/error.hpp"
-#include "platforms/program.hpp"
 #include "platforms/progress.hpp"
 
 namespace slacktier {
@@ -53,14 +51,8 @@ void stage(const Campaign& campaign, const TableSpec& spec, const std::vector<st
   options.max_bytes = per_layer * page * spec.layers.size() + files.size() * image_header_bytes;
   options.seed = campaign.seed;
   options.rows = images.rows;
-  std::unique_ptr<Progress> progress;
-  options.progress = [&](std::uint64_t done, std::uint64_t total) {
-    throw_if_interrupted();
-    if (!progress)
-      progress = std::make_unique<Progress>(fmt::format("staging {}", fs::path(files.front()).filename().string()), total,
-                                            ProgressUnit::bytes, stderr_progress(images.quiet));
-    progress->advance(done - std::min(done, progress->done()));
-  };
+  options.progress = watch_progress(fmt::format("staging {}", fs::path(files.front()).filename().string()),
+                                    ProgressUnit::bytes, images.quiet);
   stage_image(spec, options);
 }
 
@@ -127,15 +119,10 @@ const std::vector<std::string>& Images::paths(std::uint32_t disks) const { retur
 void Images::verify(const TableSpec& spec, std::uint64_t sample, bool quiet) const {
   for (const auto& image : images_) {
     const std::vector<std::string>& files = image.second;
-    std::unique_ptr<Progress> progress;
-    const auto watch = [&](std::uint64_t done, std::uint64_t total) {
-      throw_if_interrupted();
-      if (!progress)
-        progress = std::make_unique<Progress>(fmt::format("verifying {}", fs::path(files.front()).filename().string()),
-                                              total, ProgressUnit::steps, stderr_progress(quiet));
-      progress->advance(done - std::min(done, progress->done()));
-    };
-    const VerifyReport report = verify_image(spec, files, sample, watch, 0, rows_);
+    const VerifyReport report = verify_image(
+        spec, files, sample,
+        watch_progress(fmt::format("verifying {}", fs::path(files.front()).filename().string()), ProgressUnit::steps, quiet),
+        0, rows_);
     if (report.bad > 0)
       throw CheckFailed(fmt::format("{} of {} pages read are not what they should be; the first: {}", report.bad,
                                     report.pages, report.first_bad.front()));

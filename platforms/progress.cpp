@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <memory>
 
 #include <fmt/format.h>
 
 #include "platforms/futex.hpp"
+#include "platforms/program.hpp"
 #include "platforms/quantity.hpp"
 
 namespace slacktier {
@@ -116,6 +118,23 @@ void Progress::draw(Nanos now) {
   line += text;
   line.resize(std::min(line.size(), static_cast<std::size_t>(std::max(output_.columns - 1, 1))));
   output_.write(fmt::format("\r{}\x1b[K", line));
+}
+
+std::function<void(std::uint64_t, std::uint64_t)> watch_progress(const std::string& label, ProgressUnit unit, bool quiet) {
+  struct State {
+    std::unique_ptr<Progress> progress;
+    std::uint64_t shown = 0;
+  };
+  const auto state = std::make_shared<State>();
+  return [=](std::uint64_t done, std::uint64_t total) {
+    if (!state->progress) {  // what is done at the first call was there before
+      state->progress = std::make_unique<Progress>(label, total, unit, stderr_progress(quiet), done);
+      state->shown = done;
+    }
+    state->progress->advance(done - state->shown);
+    state->shown = done;
+    throw_if_interrupted();
+  };
 }
 
 }  // namespace slacktier

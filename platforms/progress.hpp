@@ -60,4 +60,9 @@ class Progress {
   bool finished_ = false;
 };
 
+// A callback for a job that tells done and total: shows them on stderr unless `quiet`, and throws Interrupted after Ctrl-C.
+// What is done at its first call was done before.
+std::function<void(std::uint64_t done, std::uint64_t total)> watch_progress(const std::string& label, ProgressUnit unit,
+                                                                            bool quiet);
+
 }  // namespace slacktier

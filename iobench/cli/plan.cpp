@@ -6,7 +6,6 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <numeric>
 
 #include "iobench/cli/commands.hpp"
@@ -15,7 +14,6 @@
 #include "platforms/filesystem.hpp"
 #include "platforms/host.hpp"
 #include "platforms/preflight.hpp"
-#include "platforms/program.hpp"
 #include "platforms/progress.hpp"
 #include "platforms/provenance.hpp"
 #include "platforms/quantity.hpp"
@@ -35,14 +33,7 @@ void create_image(const ReadArguments& arguments, const TableSpec& spec, const s
   options.page_bytes = arguments.page_bytes;
   options.max_bytes = arguments.create;
   options.seed = arguments.seed;
-  std::unique_ptr<Progress> progress;
-  options.progress = [&](std::uint64_t done, std::uint64_t total) {
-    throw_if_interrupted();
-    if (!progress)
-      progress = std::make_unique<Progress>("staging " + disks.front(), total, ProgressUnit::bytes,
-                                            stderr_progress(arguments.quiet), done);
-    progress->advance(done - std::min(done, progress->done()));
-  };
+  options.progress = watch_progress("staging " + disks.front(), ProgressUnit::bytes, arguments.quiet);
   for (const auto& disk : disks)
     if (fs::is_block_file(disk))
       throw UsageError(

@@ -29,7 +29,4 @@ std::uint64_t parse_bytes(const std::string& option, const std::string& text);
 // The bytes of --page-size; make_page_geometry judges them.
 std::uint32_t page_bytes_option(const std::string& text);
 
-// A callback for staging and verifying: shows progress on stderr unless `quiet`, and throws Interrupted after Ctrl-C.
-std::function<void(std::uint64_t done, std::uint64_t total)> watch(const std::string& label, bool bytes, bool quiet);
-
 }  // namespace slacktier::cli

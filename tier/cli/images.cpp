@@ -8,6 +8,7 @@
 
 #include "platforms/error.hpp"
 #include "platforms/program.hpp"
+#include "platforms/progress.hpp"
 #include "tier/cli/commands.hpp"
 #include "tier/cli/describe.hpp"
 #include "tier/image.hpp"
@@ -41,7 +42,7 @@ int verify(const ImageSettings& settings) {
   {
     const TableSpec spec = table_of(settings);
     const auto rows = settings.rows.empty() ? nullptr : checkpoint_table(spec, settings.rows);
-    auto progress = watch("verifying", false, settings.quiet);
+    auto progress = watch_progress("verifying", ProgressUnit::steps, settings.quiet);
     report = verify_image(spec, settings.disks, settings.sample, std::move(progress), settings.threads, rows);
   }
   if (settings.json) {

@@ -3,11 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <memory>
 
 #include "platforms/error.hpp"
-#include "platforms/program.hpp"
-#include "platforms/progress.hpp"
 #include "tier/cli/commands.hpp"
 
 namespace slacktier::cli {
@@ -57,24 +54,6 @@ std::uint64_t parse_bytes(const std::string& option, const std::string& text) {
 
 std::uint32_t page_bytes_option(const std::string& text) {
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(parse_bytes("--page-size", text), UINT32_MAX));
-}
-
-std::function<void(std::uint64_t, std::uint64_t)> watch(const std::string& label, bool bytes, bool quiet) {
-  struct State {
-    std::unique_ptr<Progress> progress;
-    std::uint64_t shown = 0;
-  };
-  const auto state = std::make_shared<State>();
-  return [=](std::uint64_t done, std::uint64_t total) {
-    if (!state->progress) {  // what is done at the first call was there before
-      state->progress = std::make_unique<Progress>(label, total, bytes ? ProgressUnit::bytes : ProgressUnit::steps,
-                                                   stderr_progress(quiet), done);
-      state->shown = done;
-    }
-    state->progress->advance(done - state->shown);
-    state->shown = done;
-    throw_if_interrupted();
-  };
 }
 
 }  // namespace slacktier::cli

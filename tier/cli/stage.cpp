@@ -7,6 +7,7 @@
 
 #include "platforms/error.hpp"
 #include "platforms/program.hpp"
+#include "platforms/progress.hpp"
 #include "platforms/quantity.hpp"
 #include "tier/cli/commands.hpp"
 #include "tier/cli/describe.hpp"
@@ -64,7 +65,7 @@ int run(StageSettings& settings) {
   const ImageHeader plan = plan_image(spec, options);
   if (settings.dry_run) return dry_run(settings, plan);
   if (settings.replace) discard_existing(options);
-  options.progress = watch("staging", true, settings.quiet);
+  options.progress = watch_progress("staging", ProgressUnit::bytes, settings.quiet);
   const StageReport report = stage_image(spec, options);
   options.progress = {};  // ends the bar before results are printed
   if (settings.json) {

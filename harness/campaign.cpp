@@ -36,6 +36,9 @@ Campaign campaign_from_json(const Json& json, const std::string& file) {
   fields.read("prefill", prefill);
   campaign.prefill_reads = parse_prefill(prefill, fields.place("prefill"));
   fields.read("prefill_chunk", campaign.prefill_chunk);
+  std::string output = to_string(campaign.output);
+  fields.read("output", output);
+  campaign.output = parse_output(output, fields.place("output"));
   fields.read("ranks", campaign.ranks);
   fields.read("rank", campaign.rank);
   fields.read("sessions", campaign.sessions);

@@ -8,6 +8,7 @@
 
 #include "harness/placement.hpp"
 #include "reports/results_file.hpp"
+#include "tier/output.hpp"
 #include "tier/shard.hpp"
 
 namespace slacktier {
@@ -32,8 +33,9 @@ struct Campaign {
   std::uint64_t image_bytes = std::uint64_t{2} << 30;  // all layers together; the image is scaled to it
   bool prefill_reads = false;          // prefill reads its pages live, timed apart; else it only passes the directories
   std::uint32_t prefill_chunk = 8192;  // tokens of the largest prefill chunk
-  bool top_up = false;                 // sessions of the generator when a trace ends; labelled
-  bool check = true;                   // checked mode: every gathered row and whole page checksums
+  OutputFormat output = OutputFormat::bf16;  // numbers in which gathers deliver rows
+  bool top_up = false;                       // sessions of the generator when a trace ends; labelled
+  bool check = true;                         // checked mode: every gathered row and whole page checksums
   std::uint64_t seed = 1;
 
   std::uint64_t steps() const { return warm_steps + std::uint64_t{blocks} * (lead_steps + block_steps); }

@@ -43,6 +43,7 @@ Rig::Rig(Device& device, const TableSpec& spec, const Campaign& campaign, const 
   options.rank = campaign.rank;
   options.max_tokens = campaign.sessions * campaign.tokens_per_session;
   if (campaign.prefill_reads) options.prefill_tokens = campaign.prefill_chunk;
+  options.output = campaign.output;
   options.geometry = images.geometry();
   options.folds = images.folds();
   options.rows = images.shared_rows();

@@ -317,6 +317,7 @@ Json settings_of(const Campaign& campaign, const TableSpec& spec, const Images& 
   settings["blocks"] = campaign.blocks;
   settings["block_steps"] = campaign.block_steps;
   settings["lead_steps"] = campaign.lead_steps;
+  settings["output"] = to_string(campaign.output);
   settings["checked"] = campaign.check;
   settings["prefill"] = campaign.prefill_reads ? "read" : "directory";
   settings["prefill_chunk"] = campaign.prefill_chunk;

@@ -25,7 +25,19 @@ struct GatherCase {
   std::uint32_t lookups = 3000;
   std::uint32_t slots = 1000, table_rows = 5000, buffers = 200;
   std::uint64_t seed = 1;
+  OutputFormat output = OutputFormat::bf16;
 };
+
+// Delivered numbers as bits, of either output.
+inline std::vector<std::uint32_t> fetch_numbers(KernelBench& bench, const GatherArgs& args, std::size_t n) {
+  if (args.output == OutputFormat::fp32) return bench.fetch(static_cast<const std::uint32_t*>(args.out), n);
+  const auto halves = bench.fetch(static_cast<const std::uint16_t*>(args.out), n);
+  return {halves.begin(), halves.end()};
+}
+inline std::uint32_t dequantise(std::byte value, std::byte scale, OutputFormat output) {
+  const auto v = static_cast<std::uint8_t>(value), s = static_cast<std::uint8_t>(scale);
+  return output == OutputFormat::fp32 ? dequantise_fp32(v, s) : dequantise_bf16(v, s);
+}
 
 // Random lookups of all kinds: the rows that come out and the cache that is left are those of the definition.
 inline void check_gather(Device& device, const GatherCase& wanted) {
@@ -79,7 +91,9 @@ inline void check_gather(Device& device, const GatherCase& wanted) {
   args.host_table = bench.mapped(table);
   args.cache.values = device_cache;
   args.cache.scales = device_cache + cache_values;
-  args.out = bench.on_device(std::vector<std::uint16_t>(std::size_t{wanted.lookups} * spec.row_values, 0xABCD));
+  args.output = wanted.output;
+  args.out = bench.on_device(
+      std::vector<std::uint16_t>(std::size_t{wanted.lookups} * spec.row_values * output_bytes(args.output) / 2, 0xABCD));
   args.lookups = wanted.lookups;
   args.row_values = spec.row_values;
   args.row_bytes = spec.row_bytes;
@@ -93,7 +107,7 @@ inline void check_gather(Device& device, const GatherCase& wanted) {
     args.at = bench.mapped(at);
   }
   bench.stream().launch("tier.gather", args);
-  const auto out = bench.fetch(args.out, std::size_t{wanted.lookups} * spec.row_values);
+  const auto out = fetch_numbers(bench, args, std::size_t{wanted.lookups} * spec.row_values);
 
   std::uint64_t wrong = 0;
   for (std::uint32_t i = 0; i < wanted.lookups; ++i) {
@@ -110,12 +124,13 @@ inline void check_gather(Device& device, const GatherCase& wanted) {
       scales = values + args.cache.value_bytes;
     }
     for (std::uint32_t v = 0; v < spec.row_values; ++v) {
-      std::uint16_t expected = 0;
+      std::uint32_t expected = 0;
       if (values != nullptr && fp8) {
-        expected = dequantise_bf16(static_cast<std::uint8_t>(values[v]), static_cast<std::uint8_t>(scales[v / 32]));
+        expected = dequantise(values[v], scales[v / 32], args.output);
       } else if (values != nullptr) {
         std::memcpy(&expected, values + 2 * v, 2);
         if ((expected & 0x7FFFu) > 0x7F80u) expected = bf16_nan;
+        if (args.output == OutputFormat::fp32) expected <<= 16;
       }
       wrong += out[std::size_t{at[i]} * spec.row_values + v] != expected;
     }
@@ -131,7 +146,7 @@ inline void check_gather(Device& device, const GatherCase& wanted) {
 }
 
 // All 65,536 pairs of value and scale, as hits.
-inline void check_every_pair(Device& device) {
+inline void check_every_pair(Device& device, OutputFormat output) {
   TableSpec spec;
   spec.format = RecordFormat::fp8_e4m3_block32;
   spec.row_values = 256;
@@ -149,16 +164,17 @@ inline void check_every_pair(Device& device) {
   args.cache.values = bench.on_device(values);
   args.cache.scales = bench.on_device(scales);
   args.descriptors = bench.mapped(descriptors);
-  args.out = bench.on_device(std::vector<std::uint16_t>(65536));
+  args.output = output;
+  args.out = bench.on_device(std::vector<std::uint32_t>(65536));
   args.lookups = 256;
   args.row_values = spec.row_values;
   args.row_bytes = spec.row_bytes;
   bench.stream().launch("tier.gather", args);
-  const auto out = bench.fetch(args.out, 65536);
+  const auto out = fetch_numbers(bench, args, 65536);
   std::string wrong;
   for (std::uint32_t scale = 0; scale < 256; ++scale)
     for (std::uint32_t value = 0; value < 256; ++value)
-      if (out[scale * 256 + value] != dequantise_bf16(static_cast<std::uint8_t>(value), static_cast<std::uint8_t>(scale)) &&
+      if (out[scale * 256 + value] != dequantise(static_cast<std::byte>(value), static_cast<std::byte>(scale), output) &&
           wrong.size() < 200)
         wrong += std::to_string(value) + " at scale " + std::to_string(scale) + "; ";
   CHECK(wrong == "");
@@ -235,11 +251,13 @@ inline void check_store(Device& device, RecordFormat format, std::uint32_t row_v
 // All of the above, at a size that takes a fraction of a second on one CPU core. `hash`: the device has the GPUs' hash
 // kernel.
 inline void check_kernels(Device& device, bool hash) {
-  check_every_pair(device);
-  for (const std::uint32_t values : {256u, 32u, 64u, 1024u})
-    check_gather(device, {RecordFormat::fp8_e4m3_block32, values, 1501, 400, 600, 50, values});
-  for (const std::uint32_t values : {160u, 8u, 7u, 33u})
-    check_gather(device, {RecordFormat::bf16, values, 1501, 400, 600, 50, values});
+  for (const OutputFormat output : {OutputFormat::bf16, OutputFormat::fp32}) {
+    check_every_pair(device, output);
+    for (const std::uint32_t values : {256u, 32u, 64u, 1024u})
+      check_gather(device, {RecordFormat::fp8_e4m3_block32, values, 1501, 400, 600, 50, values, output});
+    for (const std::uint32_t values : {160u, 8u, 7u, 33u})
+      check_gather(device, {RecordFormat::bf16, values, 1501, 400, 600, 50, values, output});
+  }
   check_gather(device, {RecordFormat::fp8_e4m3_block32, 256, 1});
   check_store(device, RecordFormat::fp8_e4m3_block32, 256);
   check_store(device, RecordFormat::bf16, 33);

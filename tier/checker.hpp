@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tier/descriptor.hpp"
+#include "tier/output.hpp"
 #include "tier/pages.hpp"
 #include "tier/rows.hpp"
 #include "tier/shard.hpp"
@@ -25,14 +26,14 @@ struct CheckReport {
 class RowChecker {
  public:
   RowChecker(const TableSpec& spec, std::size_t layer_index, const Shard& shard, const PageGeometry& geometry, PageFold fold,
-             const RowOrigin& origin, const std::uint64_t* seen = nullptr);
+             const RowOrigin& origin, const std::uint64_t* seen = nullptr, OutputFormat output = OutputFormat::bf16);
 
-  // `rows` is [tokens][columns] global rows, `out` [tokens][columns][row_values]. An owned row of an active token must equal
-  // its origin, unless its descriptor says zero (it failed, and the status said so); every other lookup must be zeros, and
-  // so must rows whose bit of `seen` (a bitmap of local rows) is clear. Checks every `stride`-th lookup from `offset` on.
-  // Adds to `report`.
+  // `rows` is [tokens][columns] global rows, `out` [tokens][columns][row_values] of the output's numbers. An owned row of an
+  // active token must equal its origin, unless its descriptor says zero (it failed, and the status said so); every other
+  // lookup must be zeros, and so must rows whose bit of `seen` (a bitmap of local rows) is clear. Checks every `stride`-th
+  // lookup from `offset` on. Adds to `report`.
   void check(std::span<const std::uint32_t> rows, std::span<const std::uint8_t> active,
-             std::span<const Descriptor> descriptors, const std::uint16_t* out, CheckReport& report, std::size_t stride = 1,
+             std::span<const Descriptor> descriptors, const void* out, CheckReport& report, std::size_t stride = 1,
              std::size_t offset = 0) const;
 
  private:
@@ -43,6 +44,7 @@ class RowChecker {
   PageFold fold_;
   const RowOrigin& origin_;
   const std::uint64_t* seen_;
+  OutputFormat output_;
 };
 
 }  // namespace slacktier

@@ -8,6 +8,7 @@
 #include "platforms/device.hpp"
 #include "tier/descriptor.hpp"
 #include "tier/hash.hpp"
+#include "tier/output.hpp"
 #include "tier/table.hpp"
 
 namespace slacktier {
@@ -31,16 +32,17 @@ struct CacheArrays {
 };
 CacheArrays cache_layout(const TableSpec& spec);  // sizes set, pointers null
 
-// Kernel "tier.gather": lookups rows of row_values BF16, in lookup order; misses with a slot are filled into the cache.
+// Kernel "tier.gather": lookups rows of row_values numbers, in lookup order; misses with a slot are filled into the cache.
 struct GatherArgs {
   const Descriptor* descriptors = nullptr;
   const std::byte* pool = nullptr;        // page pool
   const std::byte* host_table = nullptr;  // [rows][row_bytes] of a resident layer
   CacheArrays cache;
-  std::uint16_t* out = nullptr;       // [lookups][row_values]
+  void* out = nullptr;                // [lookups][row_values] of `output`, 16-byte aligned
   const std::uint32_t* at = nullptr;  // row of `out` for each descriptor; null: in order
   std::uint32_t lookups = 0, row_values = 0, row_bytes = 0, page_bytes = 0;
   RecordFormat format = RecordFormat::fp8_e4m3_block32;
+  OutputFormat output = OutputFormat::bf16;
 };
 
 // Kernel "tier.store": writes `count` records into slots of the cache.

@@ -71,13 +71,15 @@ SLACKTIER_KERNEL hash_token_id(HashArgs args) {
 SLACKTIER_DEVICE float scale_factor(std::uint32_t scale) {
   return float_of_bits(scale == 255 ? fp32_nan : scale == 0 ? 0x00400000u : scale << 23);
 }
-SLACKTIER_DEVICE std::uint32_t dequantised_bf16(std::uint32_t value, float factor) {
+SLACKTIER_DEVICE std::uint32_t dequantised_fp32(std::uint32_t value, float factor) {
   const std::uint32_t magnitude = value & 0x7Fu;
   const float exact = float_of_bits(magnitude << 20) * float_of_bits((120u + 127u) << 23);
   const std::uint32_t product = bits_of_float(exact * factor);
-  const std::uint32_t rounded = (product + 0x7FFFu + ((product >> 16) & 1u)) >> 16;
   const bool nan = magnitude == 0x7Fu || (product & 0x7FFFFFFFu) > 0x7F800000u;
-  return nan ? std::uint32_t{bf16_nan} : rounded | (value & 0x80u) << 8;
+  return nan ? fp32_nan : product | (value & 0x80u) << 24;
+}
+SLACKTIER_DEVICE std::uint32_t dequantised_bf16(std::uint32_t value, float factor) {
+  return bf16_from_fp32(dequantised_fp32(value, factor));
 }
 
 // The bits of one E4M3 number at the top of a word: its value times 2^-120 as an FP32 number, sign included.
@@ -114,6 +116,7 @@ static_assert(bf16_nan == 0x7FC0u);
 SLACKTIER_DEVICE std::uint32_t canonical_bf16(std::uint32_t value) {
   return (value & 0x7FFFu) > 0x7F80u ? std::uint32_t{bf16_nan} : value;
 }
+static_assert(fp32_nan == std::uint32_t{bf16_nan} << 16);
 
 // Eight bytes or sixteen from any address: whole where it is aligned.
 SLACKTIER_DEVICE Bytes8 load8(const std::byte* from) {
@@ -174,7 +177,14 @@ struct Fp8Part {
     for (int w = 0; w < 2; ++w) dequantise_four(self.bytes.word[w], self.scale, result.word + 2 * w);
     *reinterpret_cast<Bytes16*>(out) = result;
   }
-  SLACKTIER_DEVICE void zero(std::uint16_t* out) { *reinterpret_cast<Bytes16*>(out) = Bytes16{}; }
+  SLACKTIER_DEVICE void deliver(const Fp8Part& self, std::uint32_t* out) {
+    const float factor = scale_factor(self.scale);
+    for (int w = 0; w < 2; ++w) {
+      Bytes16 result;
+      for (int b = 0; b < 4; ++b) result.word[b] = dequantised_fp32(self.bytes.word[w] >> (8 * b) & 0xFFu, factor);
+      *reinterpret_cast<Bytes16*>(out + 4 * w) = result;
+    }
+  }
 };
 
 // The same of records that begin at multiples of eight.
@@ -200,7 +210,14 @@ struct Bf16Part {
       result.word[w] = canonical_bf16(self.bytes.word[w] & 0xFFFFu) | canonical_bf16(self.bytes.word[w] >> 16) << 16;
     *reinterpret_cast<Bytes16*>(out) = result;
   }
-  SLACKTIER_DEVICE void zero(std::uint16_t* out) { *reinterpret_cast<Bytes16*>(out) = Bytes16{}; }
+  SLACKTIER_DEVICE void deliver(const Bf16Part& self, std::uint32_t* out) {
+    for (int half = 0; half < 2; ++half) {
+      Bytes16 result;
+      for (int v = 0; v < 4; ++v)
+        result.word[v] = canonical_bf16(self.bytes.word[2 * half + v / 2] >> (v % 2 * 16) & 0xFFFFu) << 16;
+      *reinterpret_cast<Bytes16*>(out + 4 * half) = result;
+    }
+  }
 };
 
 // One BF16 value, for rows whose length is no multiple of eight.
@@ -219,10 +236,23 @@ struct Bf16Single {
   SLACKTIER_DEVICE void deliver(const Bf16Single& self, std::uint16_t* out) {
     *out = static_cast<std::uint16_t>(canonical_bf16(self.value));
   }
-  SLACKTIER_DEVICE void zero(std::uint16_t* out) { *out = 0; }
+  SLACKTIER_DEVICE void deliver(const Bf16Single& self, std::uint32_t* out) { *out = canonical_bf16(self.value) << 16; }
 };
 
-template <class Part, class Shape>
+// `count` numbers of a row that is delivered as zeros: one, or whole vectors.
+template <std::uint32_t count, class Out>
+SLACKTIER_DEVICE void deliver_zeros(Out* out) {
+  if constexpr (count == 1) {
+    *out = 0;
+  } else {
+    static_assert(count * sizeof(Out) % sizeof(Bytes16) == 0);
+    for (std::uint32_t v = 0; v < count; v += sizeof(Bytes16) / sizeof(Out))
+      *reinterpret_cast<Bytes16*>(out + v) = Bytes16{};
+  }
+}
+
+// Out: std::uint16_t for BF16, std::uint32_t for FP32.
+template <class Part, class Shape, class Out>
 SLACKTIER_KERNEL gather_parts(GatherArgs args) {
   constexpr std::uint32_t in_flight =
       Shape::values == 0 ? 2 : (Shape::rows * (Shape::values / Part::values) + Shape::threads - 1) / Shape::threads;
@@ -251,9 +281,10 @@ SLACKTIER_KERNEL gather_parts(GatherArgs args) {
       const std::uint32_t item = base + u * kernel_threads();
       if (item >= total) break;
       const std::uint32_t part = item % parts;
-      std::uint16_t* out = args.out + std::size_t{out_rows[item / parts]} * (parts * Part::values) + part * Part::values;
+      Out* out =
+          static_cast<Out*>(args.out) + std::size_t{out_rows[item / parts]} * (parts * Part::values) + part * Part::values;
       if (!record[u].values) {
-        Part::zero(out);
+        deliver_zeros<Part::values>(out);
         continue;
       }
       Part::deliver(loaded[u], out);
@@ -302,25 +333,33 @@ SLACKTIER_KERNEL store_bytes(StoreArgs args) {
   SLACKTIER_LAUNCH(hash_token_id, blocks_of(total, kernel_block_threads), kernel_block_threads, native_stream, args);
 }
 
-template <class Part, class Shape>
+template <class Part, class Shape, class Out>
 static void launch_gather_shape(void* native_stream, const GatherArgs& args) {
-  const auto kernel = gather_parts<Part, Shape>;
+  const auto kernel = gather_parts<Part, Shape, Out>;
   SLACKTIER_LAUNCH(kernel, blocks_of(args.lookups, Shape::rows), Shape::threads, native_stream, args);
+}
+
+template <class Out>
+static void launch_gather_to(void* native_stream, const GatherArgs& args) {
+  const auto places = reinterpret_cast<std::uintptr_t>(args.cache.values) | reinterpret_cast<std::uintptr_t>(args.pool) |
+                      reinterpret_cast<std::uintptr_t>(args.host_table) | args.row_bytes | args.page_bytes;
+  if (args.format == RecordFormat::bf16 && args.row_values % Bf16Part::values == 0)
+    launch_gather_shape<Bf16Part, GatherShape<16, 256, 0>, Out>(native_stream, args);
+  else if (args.format == RecordFormat::bf16)
+    launch_gather_shape<Bf16Single, GatherShape<16, 256, 0>, Out>(native_stream, args);
+  else if (args.row_values == 256 && places % 8 == 0)
+    launch_gather_shape<AlignedFp8Part, GatherShape<8, 256, 256>, Out>(native_stream, args);
+  else
+    launch_gather_shape<Fp8Part, GatherShape<16, 256, 0>, Out>(native_stream, args);
 }
 
 [[maybe_unused]] static void launch_gather(void* native_stream, const void* raw) {
   const GatherArgs args = *static_cast<const GatherArgs*>(raw);
   if (args.lookups == 0) return;
-  const auto places = reinterpret_cast<std::uintptr_t>(args.cache.values) | reinterpret_cast<std::uintptr_t>(args.pool) |
-                      reinterpret_cast<std::uintptr_t>(args.host_table) | args.row_bytes | args.page_bytes;
-  if (args.format == RecordFormat::bf16 && args.row_values % Bf16Part::values == 0)
-    launch_gather_shape<Bf16Part, GatherShape<16, 256, 0>>(native_stream, args);
-  else if (args.format == RecordFormat::bf16)
-    launch_gather_shape<Bf16Single, GatherShape<16, 256, 0>>(native_stream, args);
-  else if (args.row_values == 256 && places % 8 == 0)
-    launch_gather_shape<AlignedFp8Part, GatherShape<8, 256, 256>>(native_stream, args);
+  if (args.output == OutputFormat::fp32)
+    launch_gather_to<std::uint32_t>(native_stream, args);
   else
-    launch_gather_shape<Fp8Part, GatherShape<16, 256, 0>>(native_stream, args);
+    launch_gather_to<std::uint16_t>(native_stream, args);
 }
 
 [[maybe_unused]] static void launch_store(void* native_stream, const void* raw) {

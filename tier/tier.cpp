@@ -55,6 +55,7 @@ GatherArgs Tier::gather_args(const Layer& layer) const {
   args.row_bytes = spec_.row_bytes;
   args.page_bytes = options_.geometry.page_bytes;
   args.format = spec_.format;
+  args.output = options_.output;
   return args;
 }
 
@@ -69,7 +70,7 @@ void Tier::enqueue_layer(Stream& main, std::size_t layer_index) {
   main.timestamp(layer.gate_after);
   GatherArgs args = gather_args(layer);
   args.descriptors = static_cast<const Descriptor*>(layer.descriptors->device());
-  args.out = static_cast<std::uint16_t*>(layer.out->device());
+  args.out = layer.out->device();
   args.lookups = static_cast<std::uint32_t>(options_.max_tokens * spec_.rows_per_token());
   main.launch("tier.gather", args);
   main.reset(*layer.signal);
@@ -331,11 +332,11 @@ void Tier::store_records(Layer& layer, std::uint32_t count) {
 }
 
 // Gathered rows where the host can read them.
-const std::uint16_t* Tier::rows_on_host(const Buffer& out, std::size_t bytes) const {
-  if (out.host() != nullptr) return static_cast<const std::uint16_t*>(out.host());
+const void* Tier::rows_on_host(const Buffer& out, std::size_t bytes) const {
+  if (out.host() != nullptr) return out.host();
   side_->copy(fetched_->host(), out.device(), bytes);
   side_->synchronize();
-  return static_cast<const std::uint16_t*>(fetched_->host());
+  return fetched_->host();
 }
 
 void Tier::resize_cache(std::size_t layer_index, std::uint64_t rows) {
@@ -366,7 +367,7 @@ void Tier::check(CheckReport& report, std::size_t stride, std::size_t offset) co
   const std::size_t lookups = std::size_t{options_.max_tokens} * spec_.rows_per_token();
   for (const auto& layer : layers_) {
     const RowChecker checker(spec_, layer->index, layer->shard, options_.geometry, options_.folds[layer->index],
-                             *layer->origin, layer->seen);
+                             *layer->origin, layer->seen, options_.output);
     checker.check({rows + layer->index * lookups, lookups}, {active_, options_.max_tokens}, layer->core->descriptors(),
                   rows_on_host(*layer->out, layer->out->bytes()), report, stride, offset);
     if (layer->status != StepStatus::ok) continue;

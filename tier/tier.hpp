@@ -77,6 +77,7 @@ struct TierOptions {
   // Layers that read pages deliver a row of this rank that is not in the set as zeros, without a read. Layers in DRAM
   // deliver all rows. Of the same table, shard map and rank.
   std::shared_ptr<const SeenSet> skip_unseen;
+  OutputFormat output = OutputFormat::bf16;  // of every gather
   bool verify_checksum = false;
   Nanos watchdog = 5'000'000'000;  // a layer whose pages are not in by then is given up
   // Gets each page source that the tier opens; what it returns is used in its place. Empty: nothing.
@@ -230,7 +231,8 @@ class Tier {
   void wave_done(Layer& layer, Batch& batch);
   void store_records(Layer& layer, std::uint32_t count);
   void launch_hash(Stream& main, const Buffer& context, const Buffer& rows, std::uint32_t tokens);
-  const std::uint16_t* rows_on_host(const Buffer& out, std::size_t bytes) const;
+  const void* rows_on_host(const Buffer& out, std::size_t bytes) const;
+  std::size_t row_output_bytes() const { return std::size_t{spec_.row_values} * output_bytes(options_.output); }
 
   Device& device_;
   const TableSpec& spec_;

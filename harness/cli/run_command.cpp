@@ -28,7 +28,7 @@ struct RunArguments {
               out, scratch = "slacktier-scratch";
   std::vector<std::string> traces, disks;
   std::string token_map, control, rows, verify_sample, workloads, rank, sessions, q, blocks, block_steps, warm_steps, seed,
-      prefill, prefill_chunk;
+      prefill, prefill_chunk, output;
   std::uint64_t size = 0;
   std::uint64_t memory_limit = 0;
   int model_layers = 0;
@@ -85,6 +85,7 @@ Campaign campaign_of(const RunArguments& arguments) {
   apply_number(arguments.warm_steps, "--warm-steps", campaign.warm_steps);
   apply_number(arguments.seed, "--seed", campaign.seed);
   if (!arguments.prefill.empty()) campaign.prefill_reads = parse_prefill(arguments.prefill, "--prefill");
+  if (!arguments.output.empty()) campaign.output = parse_output(arguments.output, "--output");
   apply_number(arguments.prefill_chunk, "--prefill-chunk", campaign.prefill_chunk);
   if (arguments.size > 0) campaign.image_bytes = arguments.size;
   if (arguments.top_up) campaign.top_up = true;
@@ -223,6 +224,7 @@ void add_run_command(CLI::App& app, const Invocation& invocation, std::function<
                       "directory: prefill passes the directories without reads (default); read: it reads its pages, in "
                       "chunks between the steps and timed apart");
   command->add_option("--prefill-chunk", a.prefill_chunk, "Tokens of the largest prefill chunk (default 8192)");
+  command->add_option("--output", a.output, "Numbers in which rows are delivered: bf16 (default) or fp32");
   command->add_option("--blocks", a.blocks, "Interleaved blocks");
   command->add_option("--block-steps", a.block_steps, "Measured steps of each placement in a block");
   command->add_option("--warm-steps", a.warm_steps, "Steps through the directories before the measurement");

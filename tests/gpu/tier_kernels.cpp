@@ -19,10 +19,11 @@ TEST_CASE("millions of random rows are right bit for bit", "[tier_kernels]") {
   const auto device = open_gpu();
   if (!device) return;
   device->load_module(tier_modules());
-  for (const std::uint64_t seed : {71u, 72u, 73u, 74u}) {
-    check_gather(*device, {RecordFormat::fp8_e4m3_block32, 256, 500'000, 400'000, 100'000, 5'000, seed});
-    check_gather(*device, {RecordFormat::bf16, 160, 500'000, 400'000, 100'000, 5'000, seed});
-  }
+  for (const OutputFormat output : {OutputFormat::bf16, OutputFormat::fp32})
+    for (const std::uint64_t seed : {71u, 72u, 73u, 74u}) {
+      check_gather(*device, {RecordFormat::fp8_e4m3_block32, 256, 500'000, 400'000, 100'000, 5'000, seed, output});
+      check_gather(*device, {RecordFormat::bf16, 160, 500'000, 400'000, 100'000, 5'000, seed, output});
+    }
 }
 
 TEST_CASE("a million tokens hash as on the host", "[tier_kernels]") {

@@ -47,6 +47,36 @@ SLACKTIER_VECTOR_CLONES void dequantise_plain_blocks(const std::uint8_t* values,
   }
 }
 
+// The same in FP32, under any scale: E4M3 bits at the top of an FP32 number are the value times 2^-120, and the products are
+// exact unless they overflow.
+SLACKTIER_VECTOR_CLONES void dequantise_blocks_fp32(const std::uint8_t* values, const std::uint8_t* scales,
+                                                    std::uint32_t blocks, std::uint32_t* out) {
+  for (std::uint32_t b = 0; b < blocks; ++b) {
+    const std::uint32_t scale = scales[b];
+    const auto factor = std::bit_cast<float>(scale == 255 ? fp32_nan : scale == 0 ? 0x00400000u : scale << 23);
+    const std::uint8_t* __restrict in = values + 32 * b;
+    std::uint32_t* __restrict to = out + 32 * b;
+    for (int i = 0; i < 32; ++i) {
+      const std::uint32_t v = in[i];
+      const std::uint32_t magnitude = v & 0x7Fu;
+      const auto product = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude << 20) * 0x1p120f * factor);
+      const bool nan = magnitude == 0x7Fu || (product & 0x7FFFFFFFu) > 0x7F800000u;
+      to[i] = nan ? fp32_nan : product | (v & 0x80u) << 24;
+    }
+  }
+}
+
+void dequantise_row(const std::byte* values, const std::byte* scales, const GatherArgs& args, std::uint32_t* out) {
+  if (args.format == RecordFormat::fp8_e4m3_block32)
+    return dequantise_blocks_fp32(reinterpret_cast<const std::uint8_t*>(values),
+                                  reinterpret_cast<const std::uint8_t*>(scales), args.row_values / 32, out);
+  for (std::uint32_t i = 0; i < args.row_values; ++i) {
+    std::uint16_t value;
+    std::memcpy(&value, values + 2 * i, sizeof value);
+    out[i] = (value & 0x7FFFu) > 0x7F80u ? fp32_nan : std::uint32_t{value} << 16;
+  }
+}
+
 void dequantise_row(const std::byte* values, const std::byte* scales, const GatherArgs& args, std::uint16_t* out) {
   if (args.format == RecordFormat::bf16) {
     std::memcpy(out, values, args.row_values * sizeof(std::uint16_t));
@@ -70,8 +100,8 @@ void store_record(const CacheArrays& cache, std::uint32_t slot, const std::byte*
     std::memcpy(cache.scales + std::size_t{slot} * cache.scale_bytes, record + cache.value_bytes, cache.scale_bytes);
 }
 
-void gather(void*, const void* raw) {
-  const auto& args = *static_cast<const GatherArgs*>(raw);
+template <class Out>
+void gather_to(const GatherArgs& args) {
   const std::uint32_t values = args.cache.value_bytes;
   constexpr std::uint32_t ahead = 8;
   for (std::uint32_t i = 0; i < args.lookups; ++i) {
@@ -88,11 +118,11 @@ void gather(void*, const void* raw) {
       }
     }
     const Descriptor d = args.descriptors[i];
-    std::uint16_t* out = args.out + std::size_t{args.at ? args.at[i] : i} * args.row_values;
+    Out* out = static_cast<Out*>(args.out) + std::size_t{args.at ? args.at[i] : i} * args.row_values;
     const std::byte* record = nullptr;
     switch (d.kind()) {
       case LookupKind::zero:
-        std::memset(out, 0, args.row_values * sizeof(std::uint16_t));
+        std::memset(out, 0, args.row_values * sizeof(Out));
         continue;
       case LookupKind::hit:
         dequantise_row(args.cache.values + std::size_t{d.slot()} * values,
@@ -108,6 +138,11 @@ void gather(void*, const void* raw) {
     }
     dequantise_row(record, record + values, args, out);
   }
+}
+
+void gather(void*, const void* raw) {
+  const auto& args = *static_cast<const GatherArgs*>(raw);
+  args.output == OutputFormat::fp32 ? gather_to<std::uint32_t>(args) : gather_to<std::uint16_t>(args);
 }
 
 void hash(void*, const void* raw) {

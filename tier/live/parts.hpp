@@ -75,7 +75,7 @@ struct Tier::Layer {
 
 // What prefill needs: one chunk's tokens, indices, lists and rows, of one layer after another.
 struct Tier::Chunk {
-  Chunk(Device& device, const TableSpec& spec, std::uint32_t max_tokens);
+  Chunk(Device& device, const TableSpec& spec, std::uint32_t max_tokens, OutputFormat output);
   std::size_t host_bytes() const;
 
   std::unique_ptr<Buffer> tokens, rows_device, rows_host, descriptors, at, out;

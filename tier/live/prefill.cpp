@@ -11,13 +11,13 @@
 
 namespace slacktier {
 
-Tier::Chunk::Chunk(Device& device, const TableSpec& spec, std::uint32_t max_tokens)
+Tier::Chunk::Chunk(Device& device, const TableSpec& spec, std::uint32_t max_tokens, OutputFormat output)
     : tokens(device.allocate_host(std::size_t{max_tokens} * static_cast<std::size_t>(spec.max_ngram) * 4)),
       rows_device(device.allocate_device(spec.layers.size() * max_tokens * spec.rows_per_token() * 4)),
       rows_host(device.allocate_host(rows_device->bytes())),
       descriptors(device.allocate_host(std::size_t{max_tokens} * spec.rows_per_token() * sizeof(Descriptor))),
       at(device.allocate_host(std::size_t{max_tokens} * spec.rows_per_token() * 4)),
-      out(device.allocate_device(std::size_t{max_tokens} * spec.rows_per_token() * spec.row_values * 2)),
+      out(device.allocate_device(std::size_t{max_tokens} * spec.rows_per_token() * spec.row_values * output_bytes(output))),
       plan(max_tokens * spec.rows_per_token(), static_cast<Descriptor*>(descriptors->host()),
            static_cast<std::uint32_t*>(at->host())) {
   report.layers.resize(spec.layers.size());
@@ -50,9 +50,9 @@ const PrefillReport& Tier::prefill(Stream& main, std::span<const std::uint32_t> 
     prefill_layer(main, *layer, rows, out);
     if (check) {
       const RowChecker checker(spec_, layer->index, layer->shard, options_.geometry, options_.folds[layer->index],
-                               *layer->origin, layer->seen);
-      checker.check(rows, {}, chunk.plan.by_lookup(),
-                    rows_on_host(*chunk.out, lookups * spec_.row_values * sizeof(std::uint16_t)), *check, stride, offset);
+                               *layer->origin, layer->seen, options_.output);
+      checker.check(rows, {}, chunk.plan.by_lookup(), rows_on_host(*chunk.out, lookups * row_output_bytes()), *check, stride,
+                    offset);
     }
   }
   report.total = monotonic_clock().now() - begin;
@@ -71,7 +71,7 @@ void Tier::prefill_layer(Stream& main, Layer& layer, std::span<const std::uint32
   report.resolve = monotonic_clock().now() - begin;
 
   GatherArgs args = gather_args(layer);
-  args.out = static_cast<std::uint16_t*>(chunk_->out->device());
+  args.out = chunk_->out->device();
   const auto gather = [&](ChunkPlan::List list) {
     if (list.first == list.last) return;
     args.descriptors = static_cast<const Descriptor*>(chunk_->descriptors->device()) + list.first;

@@ -60,7 +60,7 @@ Tier::Tier(Device& device, const TableSpec& spec, TierOptions options)
     layers_.push_back(make_layer(l, first_buffer, buffers[l]));
     first_buffer += buffers[l];
   }
-  if (options_.prefill_tokens > 0) chunk_ = std::make_unique<Chunk>(device, spec, options_.prefill_tokens);
+  if (options_.prefill_tokens > 0) chunk_ = std::make_unique<Chunk>(device, spec, options_.prefill_tokens, options_.output);
   const bool caches =
       std::any_of(layers_.begin(), layers_.end(), [](const auto& layer) { return !layer->advanced.empty(); });
   if (caches) filling_ = device.allocate_host(filling_batch * (spec.row_bytes + sizeof(std::uint32_t)));
@@ -94,7 +94,7 @@ std::unique_ptr<Tier::Layer> Tier::make_layer(std::size_t l, std::uint32_t first
   layer->shard = make_shard(spec_, l, options_.shard_map, options_.ranks, options_.rank);
   layer->origin = options_.rows->origin(l, layer->shard);
   layer->descriptors = device_.allocate_host(max_lookups * sizeof(Descriptor));
-  layer->out = device_.allocate_device(std::size_t{max_lookups} * spec_.row_values * sizeof(std::uint16_t));
+  layer->out = device_.allocate_device(max_lookups * row_output_bytes());
   layer->signal = new (static_cast<Signal*>(signals_->host()) + l) Signal;
   layer->gate_before = static_cast<std::int64_t*>(stamps_->host()) + 2 + 2 * l;
   layer->gate_after = layer->gate_before + 1;

@@ -30,8 +30,11 @@ struct CopyArgs {
   std::uint32_t word_count = 0;                     // at most as many as there are threads
 };
 
-// "gather.ROWSxTHREADS": the tier's gather of 256 FP8 values laid out otherwise, and "gather.cached" with plain loads of the
-// descriptors. Arguments are GatherArgs.
+// "limit.copy.early": the same launched before the kernel in front of it is over, as gathers ".early" are.
+// "limit.chain", of RowsArgs: as "limit.rows", with offsets in host memory, read once a block; rows of 256 bytes.
+
+// "gather.ROWSxTHREADS": the tier's gather of 256 FP8 values laid out otherwise; "rows.…": one that is written otherwise
+// (see gather_rows in limits.cu). Arguments are GatherArgs.
 struct ShapeName {
   std::string_view kernel;
 };

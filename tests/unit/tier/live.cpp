@@ -41,6 +41,7 @@ TEST_CASE("every placement serves every row bit for bit", "[live]") {
         TierOptions options;
         options.first_layer_first = layer_first;
         options.row_dedup = options.page_dedup = dedup;
+        options.output = layer_first == dedup ? OutputFormat::bf16 : OutputFormat::fp32;
         Live live(*device, spec, placement, options);
         std::uint64_t hits = 0, pages = 0;
         for (int s = 0; s < 60; ++s) {

@@ -11,6 +11,7 @@
 
 #include "platforms/error.hpp"
 #include "platforms/progress.hpp"
+#include "tier/resident_table.hpp"
 
 namespace slacktier {
 namespace fs = std::filesystem;
@@ -64,7 +65,7 @@ Images::Images(const Campaign& campaign, const TableSpec& spec, const ImageOptio
   std::set<std::uint32_t> counts;
   for (const auto& placement : campaign.placements)
     for (const auto& [k, layer] : placement.layers)
-      if (layer.source != "dram") counts.insert(layer.disks);
+      if (!is_resident_source(layer.source)) counts.insert(layer.disks);
   const bool folders =
       std::all_of(options.disks.begin(), options.disks.end(), [](const auto& d) { return fs::is_directory(d); });
   std::uint64_t page_multiple = 1;

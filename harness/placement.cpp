@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "tier/control.hpp"
+#include "tier/resident_table.hpp"
 #include "tier/source.hpp"
 
 namespace slacktier {
@@ -15,6 +16,7 @@ LayerPlacement layer_placement(const LayerControl& control, JsonFields& fields, 
   const std::string key = "layers." + k;
   LayerPlacement layer;
   layer.source = control.source.value_or(layer.source);
+  layer.peer = control.peer.value_or("");
   layer.wrappers = control.wrappers.value_or(layer.wrappers);
   layer.on_demand = control.on_demand.value_or(false);
   layer.drop_cache = control.drop_cache.value_or(false);
@@ -23,8 +25,8 @@ LayerPlacement layer_placement(const LayerControl& control, JsonFields& fields, 
   layer.threads = control.threads.value_or(layer.threads);
   if (control.cache_rows.size() > 1) fields.fail(key, "cache_rows_per_rank: one number for all ranks is needed");
   if (!control.cache_rows.empty()) layer.cache_rows_per_rank = control.cache_rows.front();
-  if (layer.source == "dram" && (control.wrappers || control.on_demand))
-    fields.fail(key, "wrappers and read belong to page sources; dram reads no pages");
+  if (is_resident_source(layer.source) && (control.wrappers || control.on_demand))
+    fields.fail(key, fmt::format("wrappers and read belong to page sources; {} reads no pages", layer.source));
   if (control.delay)
     fields.fail(key,
                 "delayed belongs to the control file of a running tier; a placement says \"wrappers\": [\"delayed:...\"]");
@@ -87,7 +89,8 @@ Json to_json(const Placement& placement) {
   for (const auto& [k, layer] : placement.layers) {
     Json& out = json["layers"][std::to_string(k)];
     out["source"] = layer.source;
-    if (layer.source == "dram") continue;
+    if (!layer.peer.empty()) out["peer"] = layer.peer;
+    if (is_resident_source(layer.source)) continue;
     if (!layer.wrappers.empty()) out["wrappers"] = layer.wrappers;
     if (layer.on_demand) out["read"] = "on-demand";
     if (uses_page_cache(layer.source)) out["page_cache"] = {{"drop", layer.drop_cache}, {"hints", layer.hints}};

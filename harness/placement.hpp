@@ -12,7 +12,8 @@
 namespace slacktier {
 
 struct LayerPlacement {
-  std::string source = "dram";            // "dram" or a page source
+  std::string source = "dram";            // "dram", "hbm", "peer", or a page source
+  std::string peer;                       // of source "peer": the GPU that holds the table
   std::vector<std::string> wrappers;      // around a page source, outermost first: "shared:tenants=2" (tier/source.hpp)
   bool on_demand = false;                 // read "on-demand": only when the main stream has come to the layer
   bool drop_cache = false, hints = true;  // page_cache.drop, page_cache.hints: of sources that read through it

@@ -33,7 +33,7 @@ double us(Nanos t) { return static_cast<double>(t) / 1e3; }
 }  // namespace
 
 Rig::Rig(Device& device, const TableSpec& spec, const Campaign& campaign, const Placement& placement, const StepModel& model,
-         const Images& images, const std::vector<std::unique_ptr<HostTable>>& tables)
+         const Images& images, const ResidentTables& tables)
     : spec_(spec), campaign_(campaign), placement_(placement), layers_(spec.layers.size()) {
   prefills_.layers.resize(spec.layers.size());
   const std::uint64_t rss_before = read_process_memory().resident;
@@ -64,8 +64,9 @@ Rig::Rig(Device& device, const TableSpec& spec, const Campaign& campaign, const 
     setup.cache_rows = wanted.cache_rows_per_rank;
     setup.cache_rows_reserved = wanted.cache_rows_reserved_per_rank;
     setup.policy = placement.cache_policy;
-    if (wanted.source == "dram")
-      setup.host_table = tables[l].get();
+    setup.peer = wanted.peer;
+    if (is_resident_source(wanted.source))
+      setup.table = &tables.at(l, wanted);
     else
       setup.disks = images.paths(wanted.disks);
     options.layers.push_back(setup);

@@ -10,6 +10,7 @@
 #include "harness/campaign.hpp"
 #include "harness/images.hpp"
 #include "harness/interleave.hpp"
+#include "harness/resident_tables.hpp"
 #include "harness/step_model.hpp"
 #include "tier/tier.hpp"
 
@@ -36,9 +37,9 @@ struct PrefillSamples {
 
 class Rig {
  public:
-  // Builds tier and graph. `tables` holds the host table of each layer that is in DRAM.
+  // Builds tier and graph. `tables` holds the table of each layer that reads no pages.
   Rig(Device& device, const TableSpec& spec, const Campaign& campaign, const Placement& placement, const StepModel& model,
-      const Images& images, const std::vector<std::unique_ptr<HostTable>>& tables);
+      const Images& images, const ResidentTables& tables);
 
   // Steps of the trace through the directories without reads, then the caches filled from the rows' origin. Caches of policy
   // "static" get the rows of the placement's file, or those that these steps ask for most.

@@ -13,6 +13,7 @@
 #include "harness/generator.hpp"
 #include "harness/hot_rows.hpp"
 #include "harness/interleave.hpp"
+#include "harness/resident_tables.hpp"
 #include "harness/rig.hpp"
 #include "harness/sessions.hpp"
 #include "platforms/error.hpp"
@@ -99,9 +100,8 @@ std::string file_name(const std::string& workload, const std::string& placement)
 class WorkloadRun {
  public:
   WorkloadRun(Device& device, const TableSpec& spec, const Campaign& campaign, const Workload& workload,
-              const RunOptions& options, const Images& images, const std::vector<std::unique_ptr<HostTable>>& tables,
-              const StepTrace& trace)
-      : spec_(spec), campaign_(campaign), workload_(workload), options_(options), trace_(trace) {
+              const RunOptions& options, const Images& images, const ResidentTables& tables, const StepTrace& trace)
+      : spec_(spec), campaign_(campaign), workload_(workload), options_(options), tables_(tables), trace_(trace) {
     for (const auto& placement : campaign.placements) {
       rigs_.push_back(std::make_unique<Rig>(device, spec, campaign, placement, options.model, images, tables));
       Progress progress(fmt::format("{}: warming {}", workload.name, placement.name), campaign.warm_steps,
@@ -148,10 +148,10 @@ class WorkloadRun {
     return blocks;
   }
 
-  void report(std::vector<ConfigurationResult>& out, const std::vector<std::uint64_t>& table_bytes) {
+  void report(std::vector<ConfigurationResult>& out) {
     const std::size_t common = common_blocks();
     const Rig& baseline = *rigs_.front();
-    for (const auto& rig : rigs_) out.push_back(configuration(*rig, baseline, common, table_bytes));
+    for (const auto& rig : rigs_) out.push_back(configuration(*rig, baseline, common));
   }
 
   const StepTrace& trace() const { return trace_; }
@@ -189,8 +189,7 @@ class WorkloadRun {
     for (; told_ < news.size(); ++told_) fmt::print(stderr, "slacktier-harness: {}\n", describe(*rigs_.back(), news[told_]));
   }
 
-  ConfigurationResult configuration(Rig& rig, const Rig& baseline, std::size_t common,
-                                    const std::vector<std::uint64_t>& table_bytes) {
+  ConfigurationResult configuration(Rig& rig, const Rig& baseline, std::size_t common) {
     ConfigurationResult result;
     result.name = rig.placement().name;
     result.workload = workload_.name;
@@ -226,7 +225,8 @@ class WorkloadRun {
     result.host_memory.computed_bytes = as_count(memory.allocated);
     std::uint64_t tables = 0;
     for (std::size_t l = 0; l < spec_.layers.size(); ++l)
-      if (rig.placement().layers.at(spec_.layers[l].layer).source == "dram") tables += table_bytes[l];
+      if (const LayerPlacement& layer = rig.placement().layers.at(spec_.layers[l].layer); is_resident_source(layer.source))
+        tables += tables_.measured_host_bytes(l, layer);
     result.host_memory.rss_bytes = as_count(rig.rss_growth() + tables);
     result.host_memory.registered_bytes = as_count(memory.registered);
     result.host_memory.measured_bytes = result.host_memory.rss_bytes;
@@ -271,6 +271,7 @@ class WorkloadRun {
   const Campaign& campaign_;
   const Workload& workload_;
   const RunOptions& options_;
+  const ResidentTables& tables_;
   const StepTrace& trace_;
   std::vector<std::unique_ptr<Rig>> rigs_;
   std::map<std::string, std::vector<double>> run_order_;
@@ -393,17 +394,7 @@ RunOutcome run_campaign(Device& device, const Campaign& campaign, const RunOptio
                                                placement.name, placement.skip_unseen),
                                    ""});
 
-  // Host tables are shared by all placements that keep the layer in DRAM.
-  std::vector<std::unique_ptr<HostTable>> tables(spec.layers.size());
-  std::vector<std::uint64_t> table_bytes(spec.layers.size());
-  for (std::size_t l = 0; l < spec.layers.size(); ++l) {
-    const Shard shard = make_shard(spec, l, campaign.shard_map, campaign.ranks, campaign.rank);
-    const auto origin = images.rows().origin(l, shard);
-    const std::uint64_t before = read_process_memory().resident;
-    const std::uint64_t rows = std::min(images.folds()[l].stored_pages * images.geometry().rows_per_page, shard.rows);
-    tables[l] = std::make_unique<HostTable>(device, spec, *origin, rows);
-    table_bytes[l] = read_process_memory().resident - before;
-  }
+  const ResidentTables tables(device, spec, campaign, images);
 
   std::vector<ConfigurationResult> results;
   std::mt19937_64 random(campaign.seed);
@@ -430,7 +421,7 @@ RunOutcome run_campaign(Device& device, const Campaign& campaign, const RunOptio
       envelope.warnings.push_back({"device_failure", error.what(), ""});
     }
     record_activity(envelope.settings, workload.name, run, "end");
-    run.report(results, table_bytes);
+    run.report(results);
     for (const Warning& warning : run.control_warnings()) envelope.warnings.push_back(warning);
     outcome.mismatches += run.mismatches();
     if (run.mismatches() > 0) envelope.warnings.push_back({"mismatches", run.first_mismatch(), ""});

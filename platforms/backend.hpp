@@ -35,7 +35,7 @@ using BackendEntry = const BackendPlugin* (*)();
 
 // Changes with what the two sides pass to each other.
 constexpr std::uint64_t plugin_layout() {
-  constexpr std::uint64_t interface = 1;  // one more whenever a virtual function of platforms/device.hpp comes or goes
+  constexpr std::uint64_t interface = 2;  // one more whenever a virtual function of platforms/device.hpp comes or goes
   return interface << 32 | sizeof(DeviceOptions) << 16 | sizeof(DeviceFacts);
 }
 

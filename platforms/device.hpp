@@ -125,6 +125,10 @@ class Device {
   // Memory in which the device computes; on cpu ordinary memory (huge pages where granted). Zeroed. Throws EnvironmentError
   // with what is free when there is not enough.
   virtual std::unique_ptr<Buffer> allocate_device(std::size_t bytes) = 0;
+  // Memory of another device of the same kind ("cuda:1") that this device reads and writes directly, over NVLink or PCIe.
+  // Zeroed. Throws UsageError for a name that is none of another such device; EnvironmentError when that device is not
+  // there, cannot be reached from this one, or has no room (with what is free).
+  virtual std::unique_ptr<Buffer> allocate_peer(const std::string& peer, std::size_t bytes) = 0;
   // Whether a post rings its bell. Where not, the host has to look at the word.
   virtual bool posts_ring() const = 0;
   // The time on monotonic_clock() of a timestamp() that this device wrote, within a few microseconds on a GPU. It may run

@@ -88,7 +88,7 @@ inline void check_gather(Device& device, const GatherCase& wanted) {
   std::byte* const device_cache = bench.on_device(cache);
   args.descriptors = bench.mapped(descriptors);
   args.pool = bench.mapped(pool);
-  args.host_table = bench.mapped(table);
+  args.table = bench.mapped(table);
   args.cache.values = device_cache;
   args.cache.scales = device_cache + cache_values;
   args.output = wanted.output;

@@ -23,8 +23,12 @@ constexpr std::size_t most_ranks = 65536;
 LayerControl read_layer(JsonFields fields) {
   LayerControl layer;
   auto known = source_names();
-  known.emplace_back("dram");
+  for (const char* resident : {"dram", "hbm", "peer"}) known.emplace_back(resident);
   layer.source = fields.choice("source", known);
+  layer.peer = fields.text("peer");
+  if (layer.peer && layer.source != "peer") fields.fail("peer", "belongs to source \"peer\"");
+  if (!layer.peer && layer.source == "peer")
+    fields.fail("peer", "is missing: the GPU that holds the table, such as \"cuda:1\"");
   if (fields.value("wrappers")) {
     layer.wrappers.emplace();
     for (const JsonValue& wrapper : fields.list("wrappers")) {

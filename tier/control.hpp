@@ -6,7 +6,8 @@
 //     source, disks, threads   a source that the tier has opened, for this layer or another one
 //     cache_rows_per_rank      rows of the GPU cache, up to those reserved: one number, or one for each rank
 //     delayed                  {"latency_us": …, "gb_per_s": …} of the wrapper `delayed` around the layer's source
-//     wrappers, read, page_cache, cache_rows_reserved_per_rank, and cache.policy   fixed when the tier is made: may only
+//     peer, wrappers, read, page_cache, cache_rows_reserved_per_rank, and cache.policy   fixed when the tier is made: may
+//     only
 //                              repeat what holds
 //   order        "layer-first" or "interleaved"
 //   dedup        {"rows": true|false, "pages": true|false}
@@ -31,7 +32,7 @@
 namespace slacktier {
 
 struct LayerControl {
-  std::optional<std::string> source;
+  std::optional<std::string> source, peer;
   std::optional<std::vector<std::string>> wrappers;
   std::optional<bool> on_demand, drop_cache, hints;
   std::optional<LinkDelay> delay;

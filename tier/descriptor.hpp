@@ -11,7 +11,7 @@ enum class LookupKind : std::uint32_t {
   zero = 0,      // padded, not owned, or failed: the row is delivered as zeros
   hit = 1,       // row in the GPU cache: slot
   miss = 2,      // row in a pool page: buffer and record; filled into slot unless that is no_slot
-  resident = 3,  // row in the host table (DRAM placement): row
+  resident = 3,  // row in the layer's resident table: row
 };
 
 inline constexpr std::uint32_t no_slot = 0x1FFFFFFF;    // 29 bits

@@ -35,8 +35,8 @@ CacheArrays cache_layout(const TableSpec& spec);  // sizes set, pointers null
 // Kernel "tier.gather": lookups rows of row_values numbers, in lookup order; misses with a slot are filled into the cache.
 struct GatherArgs {
   const Descriptor* descriptors = nullptr;
-  const std::byte* pool = nullptr;        // page pool
-  const std::byte* host_table = nullptr;  // [rows][row_bytes] of a resident layer
+  const std::byte* pool = nullptr;   // page pool
+  const std::byte* table = nullptr;  // [rows][row_bytes] of a resident layer, anywhere the device reads
   CacheArrays cache;
   void* out = nullptr;                // [lookups][row_values] of `output`, 16-byte aligned
   const std::uint32_t* at = nullptr;  // row of `out` for each descriptor; null: in order

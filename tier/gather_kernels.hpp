@@ -153,7 +153,7 @@ SLACKTIER_DEVICE RecordAt record_at(const GatherArgs& args, Descriptor d) {
       fill = d.slot();
       break;
     case LookupKind::resident:
-      record = args.host_table + std::size_t{d.row()} * args.row_bytes;
+      record = args.table + std::size_t{d.row()} * args.row_bytes;
       break;
   }
   return {record, record + args.cache.value_bytes, fill};
@@ -342,7 +342,7 @@ static void launch_gather_shape(void* native_stream, const GatherArgs& args) {
 template <class Out>
 static void launch_gather_to(void* native_stream, const GatherArgs& args) {
   const auto places = reinterpret_cast<std::uintptr_t>(args.cache.values) | reinterpret_cast<std::uintptr_t>(args.pool) |
-                      reinterpret_cast<std::uintptr_t>(args.host_table) | args.row_bytes | args.page_bytes;
+                      reinterpret_cast<std::uintptr_t>(args.table) | args.row_bytes | args.page_bytes;
   if (args.format == RecordFormat::bf16 && args.row_values % Bf16Part::values == 0)
     launch_gather_shape<Bf16Part, GatherShape<16, 256, 0>, Out>(native_stream, args);
   else if (args.format == RecordFormat::bf16)

@@ -49,7 +49,7 @@ void Tier::enqueue_begin(Stream& main) {
 GatherArgs Tier::gather_args(const Layer& layer) const {
   GatherArgs args;
   args.pool = pool_ ? static_cast<const std::byte*>(pool_->device_base()) : nullptr;
-  args.host_table = layer.setup.host_table ? layer.setup.host_table->device_data() : nullptr;
+  args.table = layer.setup.table ? layer.setup.table->device_data() : nullptr;
   args.cache = layer.cache;
   args.row_values = spec_.row_values;
   args.row_bytes = spec_.row_bytes;
@@ -399,8 +399,9 @@ HostMemoryCount Tier::host_memory() const {
     if (const Directory* directory = layer->core->directory()) {
       shared += directory->bytes();
     } else {
-      count.full_geometry += layer->shard.rows * spec_.row_bytes;
-      count.allocated += layer->setup.host_table->bytes();
+      const ResidentTable& table = *layer->setup.table;
+      if (table.host_bytes() > 0) count.full_geometry += layer->shard.rows * spec_.row_bytes;
+      count.allocated += table.host_bytes();
     }
   }
   for (const auto& source : sources_) count.registered += source->pages->registered_bytes();
@@ -411,7 +412,7 @@ HostMemoryCount Tier::host_memory() const {
 
 std::string Tier::describe_source(std::size_t layer_index) const {
   const Layer& layer = *layers_[layer_index];
-  if (!layer.source) return "host table";
+  if (!layer.source) return layer.setup.table->describe();
   return layer.source->pages->describe() + (layer.setup.read == ReadMode::on_demand ? ", on demand" : "");
 }
 

@@ -24,6 +24,7 @@
 #include "tier/hash.hpp"
 #include "tier/image.hpp"
 #include "tier/pool.hpp"
+#include "tier/resident_table.hpp"
 #include "tier/rows.hpp"
 #include "tier/seen_set.hpp"
 #include "tier/source.hpp"
@@ -31,24 +32,13 @@
 
 namespace slacktier {
 
-// A layer's shard held in host memory, as the DRAM placement reads it: packed records of the stored (folded) pages.
-class HostTable {
- public:
-  // Fills the table from its origin with one task per CPU. `rows` is the stored rows.
-  HostTable(Device& device, const TableSpec& spec, const RowOrigin& origin, std::uint64_t rows);
-  const std::byte* device_data() const { return static_cast<const std::byte*>(memory_->device()); }
-  std::size_t bytes() const { return memory_->bytes(); }
-
- private:
-  std::unique_ptr<Buffer> memory_;
-};
-
 // When a layer's missing pages are read: as soon as they are known, or (a baseline) only when the main stream has come to
 // the layer.
 enum class ReadMode { prefetch, on_demand };
 
 struct LayerSetup {
-  std::string source = "dram";        // "dram", or a page source
+  std::string source = "dram";        // of a resident table (tier/resident_table.hpp), or a page source
+  std::string peer;                   // of source "peer": who holds the table
   std::vector<std::string> wrappers;  // around the source, outermost first (tier/source.hpp)
   std::vector<std::string> disks;     // of the image, for page sources
   ReadMode read = ReadMode::prefetch;
@@ -59,7 +49,7 @@ struct LayerSetup {
   std::uint64_t cache_rows = 0;           // GPU cache of this layer and rank
   std::uint64_t cache_rows_reserved = 0;  // the most that resize_cache may ask for; below cache_rows it means cache_rows
   std::string policy = "clock";
-  const HostTable* host_table = nullptr;  // of dram layers
+  const ResidentTable* table = nullptr;  // of resident layers
 };
 
 struct TierOptions {

@@ -85,6 +85,12 @@ class CpuDevice final : public Device {
 
   std::unique_ptr<Buffer> allocate_device(std::size_t bytes) override { return std::make_unique<CpuBuffer>(bytes); }
   std::unique_ptr<Buffer> allocate_host(std::size_t bytes) override { return std::make_unique<CpuBuffer>(bytes); }
+  std::unique_ptr<Buffer> allocate_peer(const std::string& peer, std::size_t) override {
+    throw EnvironmentError(
+        fmt::format("cpu: the memory of '{}' cannot be reached: a cpu device has no peers; they are for GPUs, with another "
+                    "one in the same host",
+                    peer));
+  }
   bool posts_ring() const override { return true; }
   Nanos host_time(std::int64_t stamp) override { return stamp; }
 

@@ -124,6 +124,10 @@ void GpuDevice::load_module(std::span<const ModuleImage> images) {
 
 std::unique_ptr<Buffer> GpuDevice::allocate_device(std::size_t bytes) { return make_device_buffer(state_, bytes); }
 
+std::unique_ptr<Buffer> GpuDevice::allocate_peer(const std::string& peer, std::size_t bytes) {
+  return make_peer_buffer(state_, peer, bytes);
+}
+
 std::unique_ptr<Buffer> GpuDevice::allocate_host(std::size_t bytes) { return make_host_buffer(state_, bytes); }
 
 }  // namespace slacktier::gpu

@@ -22,6 +22,7 @@ class GpuDevice final : public Device {
   void load_module(std::span<const ModuleImage> images) override;
   std::unique_ptr<Buffer> allocate_device(std::size_t bytes) override;
   std::unique_ptr<Buffer> allocate_host(std::size_t bytes) override;
+  std::unique_ptr<Buffer> allocate_peer(const std::string& peer, std::size_t bytes) override;
   bool posts_ring() const override { return false; }
   Nanos host_time(std::int64_t stamp) override { return clock_.host_time(stamp); }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -24,46 +26,68 @@ constexpr std::size_t worth_a_thread = std::size_t{64} << 20;  // bytes to bring
 
 std::size_t whole_pages(std::size_t bytes) { return (bytes + page - 1) / page * page; }
 
+// Memory of the device, or of another one that it has access to.
 class DeviceBuffer final : public Buffer {
  public:
-  DeviceBuffer(std::shared_ptr<DeviceState> device, std::size_t bytes) : device_(std::move(device)) {
+  DeviceBuffer(std::shared_ptr<DeviceState> device, std::size_t bytes, int where)
+      : device_(std::move(device)), where_(where) {
     if (bytes == 0) return;
-    device_->enter();
-    std::size_t free = 0, total = 0;
-    device_->check(rt::MemGetInfo(&free, &total), "asking for free memory");
-    // What no device of this size can give is never asked for: runtimes answer that in ways of their own.
-    rt::Error error = rt::out_of_memory;
-    if (bytes <= total) {
-      bytes_ = whole_pages(bytes);
-      error = rt::Malloc(&device_address(), bytes_);
-    }
-    if (error == rt::out_of_memory) {
-      rt::last_error();
-      throw EnvironmentError(
-          fmt::format("{} ({}): {} of device memory are needed, {} of {} are free. Give caches fewer rows, or end what else "
-                      "uses this GPU",
-                      device_->name, device_->product, bytes_text(bytes), bytes_text(free), bytes_text(total)));
-    }
-    device_->check(error, "allocating device memory");
+    const std::string place = where_ == device_->index ? fmt::format("{} ({})", device_->name, device_->product)
+                                                       : fmt::format("{}:{}", rt::backend, where_);
+    device_->check(rt::SetDevice(where_), "choosing the device");
     try {
-      // On a stream of its own: the default one would wait for gates of others.
-      GpuStream stream(device_, "zeroing");
-      stream.fill(device_address(), 0, bytes_);
-      stream.synchronize();
+      std::size_t free = 0, total = 0;
+      device_->check(rt::MemGetInfo(&free, &total), "asking for free memory");
+      // What no device of this size can give is never asked for: runtimes answer that in ways of their own.
+      rt::Error error = rt::out_of_memory;
+      if (bytes <= total) {
+        bytes_ = whole_pages(bytes);
+        error = rt::Malloc(&device_address(), bytes_);
+      }
+      if (error == rt::out_of_memory) {
+        rt::last_error();
+        throw EnvironmentError(fmt::format(
+            "{}: {} of device memory are needed, {} of {} are free. Give caches fewer rows and keep fewer tables "
+            "there, or end what else uses this GPU",
+            place, bytes_text(bytes), bytes_text(free), bytes_text(total)));
+      }
+      device_->check(error, "allocating device memory");
+      zero();
     } catch (...) {
-      rt::Free(device_address());
+      rt::SetDevice(device_->index);
       throw;
     }
+    device_->enter();
   }
-  ~DeviceBuffer() override {
-    if (device_address() == nullptr) return;
-    rt::SetDevice(device_->index);
-    rt::Free(device_address());
-  }
+  ~DeviceBuffer() override { release(); }
 
  private:
   void*& device_address() { return Buffer::device_; }
+
+  // On a stream of its own: the default one would wait for gates of others.
+  void zero() {
+    rt::Stream stream = nullptr;
+    rt::Error error = rt::create_stream(&stream);
+    if (error == rt::success) {
+      error = rt::MemsetAsync(device_address(), 0, bytes_, stream);
+      const rt::Error done = rt::StreamSynchronize(stream);
+      if (error == rt::success) error = done;
+      rt::StreamDestroy(stream);
+    }
+    if (error == rt::success) return;
+    release();
+    device_->check(error, "zeroing device memory");
+  }
+  void release() noexcept {
+    if (device_address() == nullptr) return;
+    rt::SetDevice(where_);
+    rt::Free(device_address());
+    rt::SetDevice(device_->index);
+    device_address() = nullptr;
+  }
+
   const std::shared_ptr<DeviceState> device_;
+  const int where_;
 };
 
 // Touches every page, so that registering finds them all.
@@ -174,7 +198,34 @@ class HostBuffer final : public Buffer {
 }  // namespace
 
 std::unique_ptr<Buffer> make_device_buffer(std::shared_ptr<DeviceState> device, std::size_t bytes) {
-  return std::make_unique<DeviceBuffer>(std::move(device), bytes);
+  const int index = device->index;
+  return std::make_unique<DeviceBuffer>(std::move(device), bytes, index);
+}
+
+std::unique_ptr<Buffer> make_peer_buffer(std::shared_ptr<DeviceState> device, const std::string& peer, std::size_t bytes) {
+  const std::string prefix = std::string(rt::backend) + ":";
+  if (!peer.starts_with(prefix))
+    throw UsageError(
+        fmt::format("{}: peer '{}': another {} device is needed, such as {}1", device->name, peer, rt::backend, prefix));
+  const int index = parse_index(std::string_view(peer).substr(prefix.size()));
+  if (index == device->index)
+    throw UsageError(fmt::format("{}: peer '{}' is the device itself: its own memory is source hbm", device->name, peer));
+  device->enter();
+  int devices = 0, reachable = 0;
+  device->check(rt::GetDeviceCount(&devices), "counting devices");
+  if (index >= devices)
+    throw EnvironmentError(fmt::format("{}: peer {}: there {} {} GPU{} here; a peer is another one in the same host",
+                                       device->name, peer, devices == 1 ? "is" : "are", devices, devices == 1 ? "" : "s"));
+  device->check(rt::DeviceCanAccessPeer(&reachable, device->index, index), "asking for peer access");
+  if (reachable == 0)
+    throw EnvironmentError(
+        fmt::format("{}: the memory of {} cannot be read from it: there is no peer access between the two over NVLink or "
+                    "PCIe (nvidia-smi topo -p2p r, or rocm-smi --showtopo, shows what there is)",
+                    device->name, peer));
+  const rt::Error error = rt::DeviceEnablePeerAccess(index, 0u);
+  if (error != SLACKTIER_RT(ErrorPeerAccessAlreadyEnabled)) device->check(error, "enabling peer access");
+  rt::last_error();
+  return std::make_unique<DeviceBuffer>(std::move(device), bytes, index);
 }
 
 std::unique_ptr<Buffer> make_host_buffer(std::shared_ptr<DeviceState> device, std::size_t bytes) {

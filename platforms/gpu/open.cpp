@@ -1,5 +1,4 @@
 // Opening a GPU, and saying in words why it cannot be opened.
-#include <charconv>
 #include <cstdint>
 #include <cstdlib>
 
@@ -23,16 +22,6 @@ constexpr const char* maker = "NVIDIA";
 constexpr const char* driver_hint = "the NVIDIA driver (nvidia-smi shows it; in a container, start it with GPUs)";
 constexpr const char* archs_option = "SLACKTIER_CUDA_ARCHS";
 #endif
-
-int parse_index(std::string_view index) {
-  int value = -1;
-  const char* const end = index.data() + index.size();
-  const auto [stop, error] = std::from_chars(index.data(), end, value);
-  if (error != std::errc() || stop != end || value < 0)
-    throw UsageError(
-        fmt::format("unknown device '{}:{}': give the GPU's number, such as {}:0", rt::backend, index, rt::backend));
-  return value;
-}
 
 std::string version_text(int version) { return fmt::format("{}.{}", version / 1000, version % 1000 / 10); }
 

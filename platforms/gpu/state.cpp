@@ -1,5 +1,6 @@
 #include "platforms/gpu/state.hpp"
 
+#include <charconv>
 #include <cstdint>
 
 #include <fmt/format.h>
@@ -7,6 +8,16 @@
 #include "platforms/error.hpp"
 
 namespace slacktier::gpu {
+
+int parse_index(std::string_view index) {
+  int value = -1;
+  const char* const end = index.data() + index.size();
+  const auto [stop, error] = std::from_chars(index.data(), end, value);
+  if (error != std::errc() || stop != end || value < 0)
+    throw UsageError(
+        fmt::format("unknown device '{}:{}': give the GPU's number, such as {}:0", rt::backend, index, rt::backend));
+  return value;
+}
 
 void DeviceState::enter() const { check(rt::SetDevice(index), "choosing the device"); }
 

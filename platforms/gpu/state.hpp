@@ -7,6 +7,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "platforms/device.hpp"
@@ -24,6 +25,9 @@ enum class Gate {
   host_node,   // a host function that sleeps until the word changes
 };
 const char* to_string(Gate gate);
+
+// The number of the GPU that "backend:N" names by `index`, its N. Throws UsageError for anything else.
+int parse_index(std::string_view index);
 
 // Signals that some work in flight may wait for.
 using Signals = std::set<Signal*>;

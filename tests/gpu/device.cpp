@@ -137,6 +137,17 @@ TEST_CASE("too much device memory is refused with what there is", "[device]") {
   CHECK_NOTHROW(device->allocate_device(1 << 20));
 }
 
+TEST_CASE("peers that cannot be are refused by name", "[device]") {
+  const auto device = open_gpu();
+  if (!device) return;
+  CHECK_THROWS_AS(device->allocate_peer("cpu", 4096), UsageError);
+  CHECK_THROWS_AS(device->allocate_peer(gpu_backend() + ":x", 4096), UsageError);
+  CHECK(message_of([&] { device->allocate_peer(gpu_name(), 4096); }).find("is the device itself") != std::string::npos);
+  const auto ask = [&] { device->allocate_peer(gpu_backend() + ":98", 4096); };
+  CHECK_THROWS_AS(ask(), EnvironmentError);
+  CHECK(message_of(ask).find("peer " + gpu_backend() + ":98: there ") != std::string::npos);
+}
+
 TEST_CASE("gates open with each status, before or after the stream reaches them", "[device]") {
   for (const char* gate : {"spin", "wait-value", "host-node"}) {
     if (!has_gate(gate)) continue;

@@ -113,7 +113,7 @@ void gather_to(const GatherArgs& args) {
         if (args.cache.scale_bytes)
           __builtin_prefetch(args.cache.scales + std::size_t{next.slot()} * args.cache.scale_bytes);
       } else if (next.kind() == LookupKind::resident) {
-        const std::byte* line = args.host_table + std::size_t{next.row()} * args.row_bytes;
+        const std::byte* line = args.table + std::size_t{next.row()} * args.row_bytes;
         for (std::uint32_t b = 0; b < args.row_bytes; b += 64) __builtin_prefetch(line + b);
       }
     }
@@ -133,7 +133,7 @@ void gather_to(const GatherArgs& args) {
         if (d.slot() != no_slot) store_record(args.cache, d.slot(), record);
         break;
       case LookupKind::resident:
-        record = args.host_table + std::size_t{d.row()} * args.row_bytes;
+        record = args.table + std::size_t{d.row()} * args.row_bytes;
         break;
     }
     dequantise_row(record, record + values, args, out);

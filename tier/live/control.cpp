@@ -86,16 +86,19 @@ void Tier::apply(const Control& control) {
     const std::string place = fmt::format("layers.{}", k);
     Layer& layer = *layers_[spec_.layer_index(k)];
     const bool resident = layer.core->resident();
-    if (wanted.source && (*wanted.source == "dram") != resident)
+    if (wanted.source && (resident ? *wanted.source != layer.setup.source : is_resident_source(*wanted.source)))
       refuse(place + ".source",
              fmt::format("is {} since the tier was made and cannot become {}", layer.setup.source, *wanted.source));
+    if (wanted.peer && *wanted.peer != layer.setup.peer)
+      refuse(place + ".peer",
+             fmt::format("is {} since the tier was made and cannot become {}", layer.setup.peer, *wanted.peer));
     if (!wanted.cache_rows.empty() && wanted.cache_rows.size() != 1 && wanted.cache_rows.size() != options_.ranks)
       refuse(place + ".cache_rows_per_rank",
              fmt::format("has {} entries, the table {} ranks", wanted.cache_rows.size(), options_.ranks));
     std::optional<std::uint64_t> rows;
     if (!wanted.cache_rows.empty()) rows = wanted.cache_rows[wanted.cache_rows.size() == 1 ? 0 : options_.rank];
     if (resident) {
-      if (rows.value_or(0) > 0) refuse(place + ".cache_rows_per_rank", "the layer lies in DRAM and has no cache");
+      if (rows.value_or(0) > 0) refuse(place + ".cache_rows_per_rank", "the layer is resident and has no cache");
       continue;
     }
     const Directory& directory = *layer.core->directory();

@@ -46,7 +46,7 @@ Tier::Tier(Device& device, const TableSpec& spec, TierOptions options)
     const Shard shard = make_shard(spec, l, options_.shard_map, options_.ranks, options_.rank);
     std::uint32_t owned_columns = 0;
     for (std::size_t c = 0; c < columns; ++c) owned_columns += shard.first[c] < shard.last[c];
-    if (options_.layers[l].source != "dram") buffers[l] = 2 * options_.max_tokens * owned_columns;
+    if (!is_resident_source(options_.layers[l].source)) buffers[l] = 2 * options_.max_tokens * owned_columns;
     total += buffers[l];
   }
   if (total >= max_buffers)
@@ -104,7 +104,7 @@ std::unique_ptr<Tier::Layer> Tier::make_layer(std::size_t l, std::uint32_t first
   core.geometry = options_.geometry;
   core.fold = options_.folds[l];
   core.shard = layer->shard;
-  core.resident = layer->setup.source == "dram";
+  core.resident = is_resident_source(layer->setup.source);
   core.policy = layer->setup.policy;
   core.cache_rows = layer->setup.cache_rows;
   core.cache_rows_reserved = layer->setup.cache_rows_reserved;
@@ -118,7 +118,8 @@ std::unique_ptr<Tier::Layer> Tier::make_layer(std::size_t l, std::uint32_t first
   core.page_dedup = options_.page_dedup;
   layer->core = std::make_unique<LayerCore>(core);
   if (core.resident) {
-    if (!layer->setup.host_table) throw UsageError("placement: a dram layer has no host table");
+    if (!layer->setup.table)
+      throw UsageError(fmt::format("placement: layer {} in {} has no table", spec_.layers[l].layer, layer->setup.source));
     return layer;
   }
 

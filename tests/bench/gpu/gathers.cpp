@@ -26,7 +26,7 @@ void bench_gathers(Device& device, bool quick) {
   base.cache.values = bench.device_bytes(std::size_t{slots} * base.cache.value_bytes, random, 0, 256);
   base.cache.scales = bench.device_bytes(std::size_t{slots} * base.cache.scale_bytes, random, 117, 21);
   base.pool = bench.host_bytes(std::size_t{pages} * 4096, random);
-  base.host_table = bench.host_bytes(std::size_t{table_rows} * spec.row_bytes, random);
+  base.table = bench.host_bytes(std::size_t{table_rows} * spec.row_bytes, random);
   base.out = bench.device_bytes(std::size_t{lookups} * 1024);
   base.lookups = lookups;
   base.row_values = spec.row_values;
@@ -127,7 +127,7 @@ void bench_gathers(Device& device, bool quick) {
   print("gather of 3,072 misses from pool pages", gather(bench.mapped(misses)), "the limit", page_rows);
   print("gather of 3,072 misses from pool pages, each filled into a slot", gather(bench.mapped(fills)), "the limit",
         page_rows);
-  const double table_rows_us = rows(base.host_table, bench.on_device(table_offsets), 264);
+  const double table_rows_us = rows(base.table, bench.on_device(table_offsets), 264);
   print(fmt::format("zero-copy limit: 3,072 random records of {} million in host memory", table_rows / 1'000'000),
         table_rows_us);
   print("gather of 3,072 rows of the host table", gather(bench.mapped(resident)), "the limit", table_rows_us);

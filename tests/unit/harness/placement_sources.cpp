@@ -58,6 +58,9 @@ TEST_CASE("wrappers, read mode and page cache are read, and written as they were
   CHECK_FALSE(plain.drop_cache);
   CHECK(plain.hints);
   CHECK_FALSE(placement(R"({"source": "mmap", "read": "prefetch"})").layers.at(1).on_demand);
+  const Placement peer = placement(R"({"source": "peer", "peer": "cuda:1"})");
+  CHECK(peer.layers.at(1).peer == "cuda:1");
+  CHECK(to_json(peer)["layers"]["1"] == Json({{"source", "peer"}, {"peer", "cuda:1"}}));
 }
 
 TEST_CASE("what is wrong about a source is named with its field", "[placement_sources]") {
@@ -77,6 +80,10 @@ TEST_CASE("what is wrong about a source is named with its field", "[placement_so
       {R"({"source": "buffered", "page_cache": []})", {"p.json.layers.1.page_cache: an object"}},
       {R"({"source": "dram", "wrappers": ["shared:tenants=2"]})", {"p.json.layers.1", "dram reads no pages"}},
       {R"({"source": "dram", "read": "on-demand"})", {"dram reads no pages"}},
+      {R"({"source": "hbm", "read": "on-demand"})", {"hbm reads no pages"}},
+      {R"({"source": "peer"})", {"p.json.layers.1.peer", "is missing", "cuda:1"}},
+      {R"({"source": "peer", "peer": 1})", {"p.json.layers.1.peer", "a string is needed"}},
+      {R"({"source": "hbm", "peer": "cuda:1"})", {"p.json.layers.1.peer", "belongs to source"}},
       {R"({"source": "uring", "delayed": {"latency_us": 5}})", {"p.json.layers.1", "wrappers", "delayed:"}},
       {R"({"source": "uring", "tenants": 2})", {"unknown field 'tenants'"}},
   };

@@ -73,12 +73,12 @@ Configuration draw_configuration(Draw& draw, const Images& images) {
            " sessions " + std::to_string(sessions);
   for (std::uint64_t l = 0; l < 2; ++l) {
     std::vector<std::string> names = source_names();
-    names.emplace_back("dram");
+    for (const char* resident : {"dram", "hbm"}) names.emplace_back(resident);
     LayerSetup layer =
         on(draw.of(names), images.disks, budget * (l == 0 ? split : 10 - split) / 10, static_cast<int>(1 + draw.below(3)));
     layer.policy = policy;
     layer.cache_rows_reserved = draw.one_in(2) ? 0 : 2 * layer.cache_rows;
-    if (layer.source == "dram") {
+    if (is_resident_source(layer.source)) {
       layer.disks.clear();
       layer.cache_rows = layer.cache_rows_reserved = 0;
     } else {
@@ -104,7 +104,7 @@ Configuration draw_configuration(Draw& draw, const Images& images) {
 void draw_cache(Live& live, const Configuration& c, Draw& draw) {
   for (std::size_t l = 0; l < 2; ++l) {
     const LayerSetup& layer = c.layers[l];
-    if (layer.source == "dram") continue;
+    if (is_resident_source(layer.source)) continue;
     live.tier->resize_cache(l, draw.below(live.tier->core(l).directory()->reserved() + 1));
     if (layer.policy != "static") continue;
     std::vector<std::uint32_t> rows(draw.below(layer.cache_rows + 1));

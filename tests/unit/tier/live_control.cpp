@@ -106,6 +106,8 @@ TEST_CASE("a bad control file keeps every old value and says why, once", "[live_
   refused("has 2 entries, the table 1 ranks");
   run.replace(R"({"layers": {"1": {"cache_rows_per_rank": 5}, "3": {"source": "dram"}}})");
   refused("layers.3.source");
+  run.replace(R"({"layers": {"1": {"cache_rows_per_rank": 5}, "3": {"source": "peer", "peer": "cuda:1"}}})");
+  refused("layers.3.source");
   run.replace(R"({"layers": {"1": {"cache_rows_per_rank": 5}}, "unheard": 1})");
   refused("unheard");
   run.replace(R"({"layers": {"1": {"cache_rows_per_rank": 5}})");

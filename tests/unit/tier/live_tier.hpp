@@ -18,7 +18,7 @@ struct LiveTier {
 
   Device& device;
   const TableSpec& spec;
-  std::vector<std::unique_ptr<HostTable>> tables;
+  std::vector<std::unique_ptr<ResidentTable>> tables;
   std::unique_ptr<Tier> tier;
   std::unique_ptr<Stream> main;
   std::unique_ptr<Graph> graph;
@@ -37,11 +37,11 @@ struct LiveTier {
     for (std::size_t l = 0; l < spec.layers.size(); ++l) {
       const Shard shard = make_shard(spec, l, options.shard_map, options.ranks, options.rank);
       if (options.folds.size() <= l) options.folds.push_back({options.geometry.pages(shard.rows)});
-      if (layers[l].source == "dram") {
+      if (is_resident_source(layers[l].source)) {
         const auto origin = generated_rows(spec, l, shard, 1);
         const std::uint64_t rows = std::min(options.folds[l].stored_pages * options.geometry.rows_per_page, shard.rows);
-        tables.push_back(std::make_unique<HostTable>(device, spec, *origin, rows));
-        options.layers[l].host_table = tables.back().get();
+        tables.push_back(std::make_unique<ResidentTable>(device, spec, *origin, rows, layers[l].source, layers[l].peer));
+        options.layers[l].table = tables.back().get();
       }
     }
     tier = std::make_unique<Tier>(device, spec, options);

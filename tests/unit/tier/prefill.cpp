@@ -114,9 +114,8 @@ TEST_CASE("prefill delivers every row bit for bit, each page once, between decod
   const auto one = stage_small(folder, spec, 1), two = stage_small(folder, spec, 2);
   const auto device = open_test_device();
   const std::vector<std::vector<LayerSetup>> placements = {
-      {on("dram", {}, 0), on("uring", one, 0)},
-      {on("uring", one, 0, 2), on("uring", one, 0, 2)},
-      {on("uring", two, 400), on("pread", two, 9)},
+      {on("dram", {}, 0), on("uring", one, 0)},           {on("uring", one, 0, 2), on("hbm", {}, 0)},
+      {on("uring", one, 0, 2), on("uring", one, 0, 2)},   {on("uring", two, 400), on("pread", two, 9)},
       {on("pread", one, 100'000), on("uring", one, 100)},
   };
   for (const auto& placement : placements) {
@@ -134,7 +133,7 @@ TEST_CASE("prefill delivers every row bit for bit, each page once, between decod
         REQUIRE(layer.status == StepStatus::ok);
         REQUIRE(layer.total >= layer.read);
         most_waves = std::max(most_waves, layer.waves);
-        if (placement[l].source != "dram" && placement[l].cache_rows == 0)
+        if (!is_resident_source(placement[l].source) && placement[l].cache_rows == 0)
           REQUIRE(layer.counts.pages == distinct_pages(live, l, context));
         if (placement[l].cache_rows == 100'000 && round > 8) REQUIRE(layer.counts.hits > layer.counts.misses);
       }

@@ -196,6 +196,20 @@ class Run(unittest.TestCase):
             if disk.get("serial"):
                 self.assertNotIn(disk["serial"], text)
 
+    def test_tables_in_device_memory_and_rows_in_fp32(self):
+        self.campaign([{"name": "first in HBM", "layers": {"1": {"source": "hbm"}, "3": on_disk(50)}}])
+        results = self.run_and_read("--output", "fp32")
+        self.assertEqual([r["mismatches"] for r in results["results"]], [0, 0])
+        self.assertEqual(results["settings"]["output"], "fp32")
+        self.assertEqual(results["results"][1]["placement"]["layers"]["1"], {"source": "hbm"})
+        self.assertTrue(results["settings"]["sources"]["first in HBM"]["1"].startswith("device memory, "))
+        self.assertEqual(self.run_and_read("--output", "bf16")["settings"]["output"], "bf16")
+        self.refused(2, ["--output", "'fp8'", "bf16", "fp32"], "--output", "fp8")
+        self.campaign([{"name": "far", "layers": {"1": {"source": "peer", "peer": "cuda:1"}, "3": on_disk()}}])
+        self.refused(3, ["far: layer 1 in peer", "a cpu device has no peers"])
+        self.campaign([{"name": "far", "layers": {"1": {"source": "peer"}, "3": on_disk()}}])
+        self.refused(2, ["placements[1].layers.1.peer", "is missing", "cuda:1"])
+
     def test_a_faulty_disk_ends_the_run_and_is_named(self):
         self.campaign([{"name": "faulty", "layers": {"1": {**on_disk(), "wrappers": ["faulty:class=stale,nth=300"]}, "3": on_disk()}}])
         self.refused(4, ["layer 1: page ", "stale", "what had run is saved in"])

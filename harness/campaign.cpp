@@ -36,6 +36,7 @@ Campaign campaign_from_json(const Json& json, const std::string& file) {
   fields.read("prefill", prefill);
   campaign.prefill_reads = parse_prefill(prefill, fields.place("prefill"));
   fields.read("prefill_chunk", campaign.prefill_chunk);
+  fields.read("graph", campaign.graph);
   std::string output = to_string(campaign.output);
   fields.read("output", output);
   campaign.output = parse_output(output, fields.place("output"));

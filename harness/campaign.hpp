@@ -34,8 +34,9 @@ struct Campaign {
   bool prefill_reads = false;          // prefill reads its pages live, timed apart; else it only passes the directories
   std::uint32_t prefill_chunk = 8192;  // tokens of the largest prefill chunk
   OutputFormat output = OutputFormat::bf16;  // numbers in which gathers deliver rows
-  bool top_up = false;                       // sessions of the generator when a trace ends; labelled
-  bool check = true;                         // checked mode: every gathered row and whole page checksums
+  bool graph = true;    // a step replays a captured graph; else its operations are queued anew each step (eager)
+  bool top_up = false;  // sessions of the generator when a trace ends; labelled
+  bool check = true;    // checked mode: every gathered row and whole page checksums
   std::uint64_t seed = 1;
 
   std::uint64_t steps() const { return warm_steps + std::uint64_t{blocks} * (lead_steps + block_steps); }

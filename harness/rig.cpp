@@ -34,7 +34,7 @@ double us(Nanos t) { return static_cast<double>(t) / 1e3; }
 
 Rig::Rig(Device& device, const TableSpec& spec, const Campaign& campaign, const Placement& placement, const StepModel& model,
          const Images& images, const ResidentTables& tables)
-    : spec_(spec), campaign_(campaign), placement_(placement), layers_(spec.layers.size()) {
+    : spec_(spec), campaign_(campaign), model_(model), placement_(placement), layers_(spec.layers.size()) {
   prefills_.layers.resize(spec.layers.size());
   const std::uint64_t rss_before = read_process_memory().resident;
   TierOptions options;
@@ -74,17 +74,23 @@ Rig::Rig(Device& device, const TableSpec& spec, const Campaign& campaign, const 
   tier_ = std::make_unique<Tier>(device, spec, options);
 
   main_ = device.create_stream("model");
-  device.begin_capture(*main_);
+  if (campaign.graph) {
+    device.begin_capture(*main_);
+    enqueue();
+    graph_ = device.end_capture(*main_);
+  }
+  rss_growth_ = read_process_memory().resident - std::min(read_process_memory().resident, rss_before);
+}
+
+void Rig::enqueue() {
   tier_->enqueue_begin(*main_);
-  if (model.lead_time > 0) main_->compute(model.lead_time);
-  for (std::size_t k = 0; k < model.layer_time.size(); ++k) {
-    for (std::size_t l = 0; l < spec.layers.size(); ++l)
-      if (spec.layers[l].layer == static_cast<int>(k)) tier_->enqueue_layer(*main_, l);
-    main_->compute(model.layer_time[k]);
+  if (model_.lead_time > 0) main_->compute(model_.lead_time);
+  for (std::size_t k = 0; k < model_.layer_time.size(); ++k) {
+    for (std::size_t l = 0; l < spec_.layers.size(); ++l)
+      if (spec_.layers[l].layer == static_cast<int>(k)) tier_->enqueue_layer(*main_, l);
+    main_->compute(model_.layer_time[k]);
   }
   tier_->enqueue_end(*main_);
-  graph_ = device.end_capture(*main_);
-  rss_growth_ = read_process_memory().resident - std::min(read_process_memory().resident, rss_before);
 }
 
 void Rig::warm(const StepTrace& trace, std::uint64_t steps) {
@@ -152,7 +158,10 @@ void Rig::hold_hot_rows(const StepTrace& trace, std::uint64_t steps) {
 void Rig::step(const StepView& step, bool measured) {
   if (!step.prefill_context.empty()) prefill(step, measured);
   tier_->begin_step(step.context, step.active);
-  graph_->launch(*main_);
+  if (graph_)
+    graph_->launch(*main_);
+  else
+    enqueue();
   main_->synchronize();
   const StepReport& report = tier_->finish_step();
   for (const auto& layer : report.layers)

@@ -37,7 +37,8 @@ struct PrefillSamples {
 
 class Rig {
  public:
-  // Builds tier and graph. `tables` holds the table of each layer that reads no pages.
+  // Builds tier and graph (none where the campaign runs without). `tables` holds the table of each layer that reads no
+  // pages.
   Rig(Device& device, const TableSpec& spec, const Campaign& campaign, const Placement& placement, const StepModel& model,
       const Images& images, const ResidentTables& tables);
 
@@ -61,7 +62,10 @@ class Rig {
   Tier& tier() { return *tier_; }
   std::uint64_t rss_growth() const { return rss_growth_; }
 
+  bool captured() const { return graph_ != nullptr; }
+
  private:
+  void enqueue();  // one step's operations
   void hold_hot_rows(const StepTrace& trace, std::uint64_t steps);
   // Contexts of the step's active tokens, one after another; valid until the next call.
   std::span<const std::uint32_t> active_context(const StepView& step);
@@ -70,11 +74,12 @@ class Rig {
 
   const TableSpec& spec_;
   const Campaign& campaign_;
+  const StepModel& model_;
   Placement placement_;
   std::uint64_t rss_growth_ = 0;
   std::unique_ptr<Tier> tier_;
   std::unique_ptr<Stream> main_;
-  std::unique_ptr<Graph> graph_;
+  std::unique_ptr<Graph> graph_;  // null: operations are queued each step
   std::vector<std::uint32_t> active_context_;
   std::vector<std::vector<double>> blocks_;
   std::vector<LayerSamples> layers_;

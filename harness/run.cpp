@@ -318,6 +318,7 @@ Json settings_of(const Campaign& campaign, const TableSpec& spec, const Images& 
   settings["blocks"] = campaign.blocks;
   settings["block_steps"] = campaign.block_steps;
   settings["lead_steps"] = campaign.lead_steps;
+  settings["graph"] = campaign.graph;
   settings["output"] = to_string(campaign.output);
   settings["checked"] = campaign.check;
   settings["prefill"] = campaign.prefill_reads ? "read" : "directory";
@@ -370,6 +371,9 @@ RunOutcome run_campaign(Device& device, const Campaign& campaign, const RunOptio
   envelope.warnings = images.warnings();
   look_at_storage(images, outcome);
   if (!options.model.measured_here) envelope.warnings.push_back({"windows_assumed", options.model.label, "/settings/model"});
+  if (!campaign.graph)
+    envelope.warnings.push_back(
+        {"no_graph", "no graph: every step's operations, the baseline's too, are queued one by one", "/settings/graph"});
   if (device.facts().backend == "cpu")
     envelope.warnings.push_back(
         {"device_cpu", "device: cpu; layers' compute is a timed wait, gather and hash run on host cores", ""});

@@ -33,7 +33,8 @@ struct RunArguments {
   std::uint64_t memory_limit = 0;
   int model_layers = 0;
   double step_ms = 0;
-  bool top_up = false, dry_run = false, quiet = false, verbose = false, no_check = false, redact = false, list = false;
+  bool top_up = false, dry_run = false, quiet = false, verbose = false, no_check = false, redact = false, list = false,
+       no_graph = false;
 };
 
 // "agent=FILE" or "FILE", whose name up to the first dot names the workload. Several files of one name form one workload.
@@ -90,6 +91,7 @@ Campaign campaign_of(const RunArguments& arguments) {
   if (arguments.size > 0) campaign.image_bytes = arguments.size;
   if (arguments.top_up) campaign.top_up = true;
   if (arguments.no_check) campaign.check = false;
+  if (arguments.no_graph) campaign.graph = false;
   if (!arguments.placement.empty()) {
     const Envelope file = read_envelope(arguments.placement, "placement");
     const Placement placement =
@@ -229,6 +231,8 @@ void add_run_command(CLI::App& app, const Invocation& invocation, std::function<
   command->add_option("--block-steps", a.block_steps, "Measured steps of each placement in a block");
   command->add_option("--warm-steps", a.warm_steps, "Steps through the directories before the measurement");
   command->add_option("--seed", a.seed, "Seed of rows, generated sessions and block order");
+  command->add_flag("--no-graph", a.no_graph,
+                    "Queue the operations of every step one by one instead of replaying a captured graph");
   command->add_flag("--no-check", a.no_check, "Do not compare every gathered row with its origin");
   command->add_option("--out", a.out, "Result file; raw samples go beside it");
   command->add_option("--format", a.format, "table, md, csv or json")->capture_default_str();

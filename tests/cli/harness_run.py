@@ -210,6 +210,19 @@ class Run(unittest.TestCase):
         self.campaign([{"name": "far", "layers": {"1": {"source": "peer"}, "3": on_disk()}}])
         self.refused(2, ["placements[1].layers.1.peer", "is missing", "cuda:1"])
 
+    def test_steps_without_a_graph(self):
+        self.campaign()
+        with_graph = self.run_and_read()
+        without = self.run_and_read("--no-graph")
+        self.assertEqual([with_graph["settings"]["graph"], without["settings"]["graph"]], [True, False])
+        self.assertIn("no_graph", [w["code"] for w in without["warnings"]])
+        for a, b in zip(with_graph["results"], without["results"]):
+            self.assertEqual([a["mismatches"], b["mismatches"]], [0, 0])
+            self.assertEqual(a["checked_rows"], b["checked_rows"])
+            for one, other in zip(a["layers"], b["layers"]):
+                for field in ["lookups", "owned", "hit_rate", "reuse_rate", "miss_pages_per_step"]:
+                    self.assertEqual(one["ranks"][0].get(field), other["ranks"][0].get(field), field)
+
     def test_a_faulty_disk_ends_the_run_and_is_named(self):
         self.campaign([{"name": "faulty", "layers": {"1": {**on_disk(), "wrappers": ["faulty:class=stale,nth=300"]}, "3": on_disk()}}])
         self.refused(4, ["layer 1: page ", "stale", "what had run is saved in"])

@@ -21,7 +21,7 @@ struct LiveTier {
   std::vector<std::unique_ptr<ResidentTable>> tables;
   std::unique_ptr<Tier> tier;
   std::unique_ptr<Stream> main;
-  std::unique_ptr<Graph> graph;
+  std::unique_ptr<Graph> graph;  // null: eager, its operations are queued each step
   std::mt19937_64 random{11};
   std::vector<std::uint32_t> context;
   std::vector<std::uint8_t> active;
@@ -29,7 +29,7 @@ struct LiveTier {
 
   // options.max_tokens 0: `tokens` of them. `between` may put a double in front of the main stream.
   LiveTier(Device& on, const TableSpec& table, const std::vector<LayerSetup>& layers, TierOptions options = {},
-           const std::function<Stream&(Stream&)>& between = {})
+           const std::function<Stream&(Stream&)>& between = {}, bool captured = true)
       : device(on), spec(table) {
     if (options.max_tokens == 0) options.max_tokens = tokens;
     options.layers = layers;
@@ -46,8 +46,16 @@ struct LiveTier {
     }
     tier = std::make_unique<Tier>(device, spec, options);
     main = device.create_stream("model");
-    Stream& stream = between ? between(*main) : *main;
-    device.begin_capture(*main);
+    if (captured) {
+      device.begin_capture(*main);
+      enqueue(between ? between(*main) : *main);
+      graph = device.end_capture(*main);
+    }
+    context.resize(options.max_tokens * static_cast<std::size_t>(spec.max_ngram));
+    active.resize(options.max_tokens);
+  }
+
+  void enqueue(Stream& stream) {
     tier->enqueue_begin(stream);
     for (int k = 0; k < 4; ++k) {
       for (std::size_t l = 0; l < spec.layers.size(); ++l)
@@ -55,18 +63,17 @@ struct LiveTier {
       stream.compute(20'000);
     }
     tier->enqueue_end(stream);
-    graph = device.end_capture(*main);
-    context.resize(options.max_tokens * static_cast<std::size_t>(spec.max_ngram));
-    active.resize(options.max_tokens);
   }
-
   void draw(std::uint32_t vocabulary = 40) {
     for (auto& id : context) id = static_cast<std::uint32_t>(random() % vocabulary);
     for (auto& flag : active) flag = random() % 8 != 0;
   }
   void launch() {
     tier->begin_step(context, active);
-    graph->launch(*main);
+    if (graph)
+      graph->launch(*main);
+    else
+      enqueue(*main);
     main->synchronize();
   }
   const StepReport& step() {

@@ -11,12 +11,48 @@ import tempfile
 import time
 import unittest
 
+import numpy as np
+
 PROGRAM = os.path.join(os.environ["SLACKTIER_BIN"], "slacktier-tier")
 TABLE = {
     "name": "tiny", "hash": "engram", "record": "fp8_e4m3_block32", "engram_layer_ids": [1, 14], "engram_max_ngram_size": 4,
     "engram_n_heads": 8, "engram_head_dim": 256, "engram_vocab_size": 500, "engram_pad_token_id": 2, "vocab_size": 1000,
     "compressed_vocab_size": 900, "seed": 0,
 }
+
+
+def splitmix64(value):
+    mask = (1 << 64) - 1
+    value = (value + 0x9E3779B97F4A7C15) & mask
+    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & mask
+    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & mask
+    return value ^ (value >> 31)
+
+
+def ple_rows(tokens, table):
+    """Rows of a PLE table's only layer as its model computes them, over arrays of whole sequences."""
+    order, heads, vocabulary, eos = table["ngram_size"], table["heads_per_ngram"], table["vocab_size"], table["eos_token_id"]
+    half = max(1, ((1 << 63) - 1) // vocabulary // 2)
+    multipliers = [2 * (splitmix64((table["seed"] + 0x9E3779B97F4A7C15 * (i + 1)) % (1 << 64)) % half) + 1 for i in range(order)]
+    primes, candidate = [], table["ngram_vocab_size_base"]
+    while len(primes) < (order - 1) * heads:
+        if all(candidate % d for d in range(2, int(candidate**0.5) + 1)):
+            primes.append(candidate)
+        candidate += 1
+    history = np.concatenate([np.full(order - 1, eos), tokens])
+    at = np.arange(len(history))
+    segment_end = np.maximum.accumulate(np.where(history == eos, at, -1))
+    in_segment = at - np.concatenate([[-1], segment_end[:-1]]) - 1
+    back = [np.where(in_segment >= n, history[np.maximum(at - n, 0)], eos) for n in range(order)]
+    columns, offset = [], 0
+    for n in range(2, order + 1):
+        mix = back[0] * multipliers[0]
+        for i in range(1, n):
+            mix = mix ^ (back[i] * multipliers[i])
+        for prime in primes[(n - 2) * heads:(n - 1) * heads]:
+            columns.append(mix % prime + offset)
+            offset += prime
+    return np.stack(columns, axis=1)[order - 1:]
 
 
 def small_files():
@@ -53,12 +89,33 @@ class Tier(unittest.TestCase):
         self.assertEqual(ran.stdout, "")
 
     def test_help(self):
-        for command in [[], ["stage"], ["verify"], ["inspect"], ["discard"], ["table"], ["table", "from-config"], ["table", "show"]]:
+        for command in [[], ["stage"], ["verify"], ["inspect"], ["discard"], ["table"], ["table", "from-config"], ["table", "show"], ["table", "rows"]]:
             ran = self.run_tier(*command, "--help")
             self.assertIn("slacktier-tier", ran.stdout)
             self.assertEqual(ran.stderr, "")
             for line in ran.stdout.split("\n"):
                 self.assertLessEqual(len(line), 140, line)
+
+    def test_rows_of_a_token_sequence(self):
+        table = {"name": "ple", "hash": "ple", "record": "bf16", "ple_layer_ids": [2], "ngram_size": 3, "heads_per_ngram": 4,
+                 "ple_embed_dim": 64, "ngram_vocab_size_base": 10_000, "make_ngram_vocab_size_divisible_by": 128, "vocab_size": 900,
+                 "eos_token_id": 5, "seed": 77}
+        with open(self.path("ple.json"), "w", encoding="utf-8") as file:
+            json.dump(table, file)
+        rng = np.random.default_rng(2)
+        tokens = np.where(rng.random(5000) < 0.1, 5, rng.integers(0, 900, 5000))
+        tokens[0] = tokens[-1] = 5
+        np.save(self.path("tokens.npy"), tokens)
+        command = ["table", "rows", "--table", self.path("ple.json"), "--tokens", self.path("tokens.npy"), "-o", self.path("rows.npy")]
+        self.assertIn("5000 tokens, 8 rows each, layer 1 of ple", self.run_tier(*command).stderr)
+        np.testing.assert_array_equal(np.load(self.path("rows.npy")), ple_rows(tokens, table))
+        self.refused(2, ["4"], *command, "--layer", "4")
+        np.save(self.path("tokens.npy"), np.array([1, 900]))
+        self.refused(2, ["tokens.npy", "token 1 is 900", "0 to 899"], *command)
+        np.save(self.path("tokens.npy"), np.array([[1], [2]]))
+        self.refused(2, ["tokens.npy", "one dimension"], *command)
+        np.save(self.path("tokens.npy"), np.array([1, 2]))
+        self.refused(2, ["compressed vocabulary", "--token-map"], "table", "rows", "--table", self.table, *command[4:])
 
     def test_life_of_an_image(self):
         disks = ["--disk", self.path("a.img"), "--disk", self.path("b.img")]

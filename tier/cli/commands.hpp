@@ -16,6 +16,7 @@ Command add_verify(CLI::App& app);
 Command add_inspect(CLI::App& app);
 Command add_discard(CLI::App& app);
 Command add_table(CLI::App& app);
+Command add_table_rows(CLI::App& app);  // below table
 
 // Options that commands share.
 void add_disks(CLI::App& app, std::vector<std::string>& disks, const std::string& what);

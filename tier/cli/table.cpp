@@ -1,4 +1,4 @@
-// slacktier-tier table: specs from models' configs, and what a spec amounts to.
+// slacktier-tier table: specs from models' configs, what a spec amounts to, and the rows of tokens.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -129,7 +129,7 @@ int show(const TableSettings& settings) {
 
 Command add_table(CLI::App& app) {
   const auto settings = std::make_shared<TableSettings>();
-  app.description("Table specs: writes one from a model's own config, shows what one amounts to.");
+  app.description("Table specs: writes one from a model's own config, shows what one amounts to, hashes tokens by one.");
   app.require_subcommand(1);
 
   CLI::App* const derive = app.add_subcommand("from-config", "Writes a table's JSON file from a model's config.json");
@@ -148,7 +148,12 @@ Command add_table(CLI::App& app) {
       ->type_name("MAP");
   shown->add_option("--page-size", settings->page_size, "Bytes of a page, 512 to 64KiB; default 4096")->type_name("BYTES");
   add_format(*shown, settings->json);
-  return [settings, derive] { return derive->parsed() ? from_config(*settings) : show(*settings); };
+  CLI::App* const rows = app.add_subcommand("rows", "Writes the row indices that a sequence of tokens asks for");
+  const Command write_rows = add_table_rows(*rows);
+  return [settings, derive, rows, write_rows] {
+    if (rows->parsed()) return write_rows();
+    return derive->parsed() ? from_config(*settings) : show(*settings);
+  };
 }
 
 }  // namespace slacktier::cli

@@ -101,13 +101,20 @@ struct DeviceFacts {
   std::string backend;  // "cpu", "cuda", "hip"
   std::string detail;   // driver and runtime versions, or why a time means nothing
   std::string gate;     // how streams await signals: "futex" on cpu; "spin", "wait-value", "host-node" on GPUs
-  std::string work;     // what compute() does with the device
+  std::string work;     // what compute() does with the device, and on how much of it
+  // Of GPUs:
+  std::string gate_from;        // why that gate: asked for, measured, or the profile's
+  std::string architecture;     // "90", "gfx942:sramecc+:xnack-"
+  std::string pci;              // "0000:1b:00.0"; empty: not told
+  bool unified_memory = false;  // host and GPU share one memory
 };
 
 // Choices among a backend's mechanisms.
 struct DeviceOptions {
   std::string gate = "auto";  // GPUs: "host-node", "wait-value" or "spin"
   std::string work = "spin";  // GPUs: also "gemm" (a block on every multiprocessor computes) and "stream" (... reads memory)
+  // What gate "auto" is: measured on this kind of device, by what measured_from names; empty: the platform profile's.
+  std::string measured_gate, measured_from;
 };
 
 class Device {

@@ -11,7 +11,9 @@
 #include "harness/cli/commands.hpp"
 #include "harness/run.hpp"
 #include "platforms/error.hpp"
+#include "platforms/gpu_monitor.hpp"
 #include "platforms/host.hpp"
+#include "platforms/profile.hpp"
 #include "platforms/program.hpp"
 #include "platforms/provenance.hpp"
 #include "reports/json.hpp"
@@ -25,7 +27,7 @@ namespace fs = std::filesystem;
 
 struct RunArguments {
   std::string campaign = "quickstart", placement, windows, device = "cpu", gate = "auto", work = "spin", format = "table",
-              out, scratch = "slacktier-scratch";
+              gates, out, scratch = "slacktier-scratch";
   std::vector<std::string> traces, disks;
   std::string token_map, control, rows, verify_sample, workloads, rank, sessions, q, blocks, block_steps, warm_steps, seed,
       prefill, prefill_chunk, output;
@@ -103,6 +105,26 @@ Campaign campaign_of(const RunArguments& arguments) {
   return campaign;
 }
 
+// The device, with the gate that a gates file found best on its like.
+std::unique_ptr<Device> open_with_gates(const RunArguments& arguments) {
+  DeviceOptions options{arguments.gate, arguments.work, {}, {}};
+  std::string measured_on;
+  if (!arguments.gates.empty()) {
+    const Envelope file = read_envelope(arguments.gates, "gates");
+    options.measured_gate = file.results.at("default_gate").get<std::string>();
+    options.measured_from = arguments.gates;
+    if (const auto device = file.provenance.find("device"); device != file.provenance.end() && device->is_object())
+      measured_on = device->value("name", "");
+  }
+  auto device = open_device(arguments.device, options);
+  if (!measured_on.empty() && measured_on != device->facts().name)
+    throw UsageError(
+        fmt::format("{}: provenance.device.name: was measured on {}, {} is {}: measure with slacktier-probe "
+                    "gates --device {}",
+                    arguments.gates, measured_on, arguments.device, device->facts().name, arguments.device));
+  return device;
+}
+
 int run(const RunArguments& arguments, const Invocation& invocation) {
   if (arguments.list) {
     for (const auto& campaign : built_in_campaigns()) fmt::print("{:<12} {}\n", campaign.name, campaign.summary);
@@ -148,16 +170,17 @@ int run(const RunArguments& arguments, const Invocation& invocation) {
   provenance_input.seed = campaign.seed;
   provenance_input.start_unix_s = static_cast<std::int64_t>(std::time(nullptr));
   if (arguments.memory_limit > 0) limit_own_memory(arguments.memory_limit, "slacktier-harness run");
-  const std::unique_ptr<Device> device = open_device(arguments.device, {arguments.gate, arguments.work});
-  RunOutcome outcome = run_campaign(*device, campaign, options);
+  const std::unique_ptr<Device> device = open_with_gates(arguments);
   const DeviceFacts facts = device->facts();
+  const OpenedMonitor monitor = open_gpu_monitor(facts);
+  const GpuReading before = monitor.monitor ? monitor.monitor->read() : GpuReading();
+  RunOutcome outcome = run_campaign(*device, campaign, options);
+  const GpuReading after = monitor.monitor ? monitor.monitor->read() : GpuReading();
+  for (const GpuWarning& warning : gpu_warnings(platform_profile(facts), before, after))
+    outcome.envelope.warnings.push_back({warning.code, warning.message, "/provenance/device"});
   if (!outcome.disks.empty()) provenance_input.facts["disks"] = outcome.disks;
   provenance_input.facts["host"] = host_json(read_host_facts());
-  provenance_input.facts["device"] = {{"name", facts.name},
-                                      {"backend", facts.backend},
-                                      {"detail", facts.detail},
-                                      {"gate", facts.gate},
-                                      {"work", facts.work}};
+  provenance_input.facts["device"] = device_json(facts, monitor, before, after);
   outcome.envelope.provenance = provenance(provenance_input);
   if (arguments.redact) redact(outcome.envelope);
   write_envelope(out, outcome.envelope);
@@ -206,6 +229,8 @@ void add_run_command(CLI::App& app, const Invocation& invocation, std::function<
   command->add_option("--device", a.device, "Compute device: cpu, or cuda:0 where built")->capture_default_str();
   command->add_option("--gate", a.gate, "How a GPU's stream awaits reads: auto, host-node, wait-value or spin")
       ->capture_default_str();
+  command->add_option("--gates", a.gates,
+                      "Gates file of slacktier-probe gates: what gate auto is; default: by the kind of GPU");
   command
       ->add_option("--work", a.work,
                    "What a layer's time is on a GPU: spin (one block), gemm (all multiprocessors) or stream")

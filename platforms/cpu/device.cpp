@@ -30,10 +30,16 @@ class CpuBuffer final : public Buffer {
 class CpuDevice final : public Device {
  public:
   DeviceFacts facts() const override {
-    return {"cpu", "cpu",
+    return {"cpu",
+            "cpu",
             fmt::format("emulated: compute is a timed wait, kernels run on {} CPU cores shared with all other threads",
                         std::thread::hardware_concurrency()),
-            "futex", "wait"};
+            "futex",
+            "wait",
+            {},
+            {},
+            {},
+            false};
   }
 
   std::unique_ptr<Stream> create_stream(const std::string& name) override {
@@ -109,6 +115,9 @@ class CpuDevice final : public Device {
 
 std::unique_ptr<Device> open_cpu_device(std::string_view index, const DeviceOptions& options) {
   if (!index.empty()) throw UsageError(fmt::format("unknown device 'cpu:{}': there is one cpu device, 'cpu'", index));
+  if (!options.measured_gate.empty() && options.measured_gate != "futex")
+    throw UsageError(fmt::format("{}: measured gate {}, but on cpu a gate is a futex: the file is of another device",
+                                 options.measured_from, options.measured_gate));
   if (options.gate != "auto")
     throw UsageError(fmt::format("--gate {}: on cpu a gate is a futex; leave it at auto", options.gate));
   if (options.work != "spin")

@@ -1,5 +1,6 @@
 #include "platforms/gpu/device.hpp"
 
+#include <algorithm>
 #include <cstdint>
 
 #include <fmt/format.h>
@@ -7,6 +8,7 @@
 #include "platforms/error.hpp"
 #include "platforms/gpu/graph.hpp"
 #include "platforms/gpu/memory.hpp"
+#include "platforms/gpu/stream.hpp"
 
 namespace slacktier::gpu {
 namespace {
@@ -25,6 +27,27 @@ const char* to_string(Work work) {
   return "unknown";
 }
 
+// Runs the work for a moment to see where its blocks go.
+std::string describe_work(const std::shared_ptr<DeviceState>& state) {
+  const std::string name = to_string(state->work);
+  if (state->work == Work::spin) return name;
+#if defined(SLACKTIER_GPU_HIP)
+  return fmt::format("{}, a block for each of {} multiprocessors", name, state->multiprocessors);
+#else
+  const auto words = make_host_buffer(state, most_multiprocessors * sizeof(std::uint32_t));
+  const GpuStream stream(state, "work");
+  WorkArgs args = state->work_args(200'000);
+  args.used = static_cast<std::uint32_t*>(words->device());
+  state->enter();
+  launch_work(stream.native(), args);
+  state->check(rt::last_error(), "trying the work");
+  state->check(rt::StreamSynchronize(stream.native()), "trying the work");
+  const auto* used = static_cast<const std::uint32_t*>(words->host());
+  return fmt::format("{} on {} of {} multiprocessors", name, std::count(used, used + most_multiprocessors, 1u),
+                     state->multiprocessors);
+#endif
+}
+
 }  // namespace
 
 GpuDevice::GpuDevice(std::shared_ptr<DeviceState> state, std::string detail)
@@ -35,6 +58,7 @@ GpuDevice::GpuDevice(std::shared_ptr<DeviceState> state, std::string detail)
   state_->scratch = static_cast<const std::byte*>(scratch_->device());
   state_->scratch_bytes = scratch_->bytes();
   state_->sink = static_cast<float*>(scratch_->device());
+  work_ = describe_work(state_);
 }
 
 GpuDevice::~GpuDevice() = default;
@@ -45,7 +69,11 @@ DeviceFacts GpuDevice::facts() const {
   facts.backend = rt::backend;
   facts.detail = fmt::format("{}; its clock read to {:.1f} us", detail_, static_cast<double>(clock_.uncertainty()) / 1e3);
   facts.gate = to_string(state_->gate);
-  facts.work = to_string(state_->work);
+  facts.work = work_;
+  facts.gate_from = state_->gate_from;
+  facts.architecture = state_->architecture;
+  facts.pci = state_->pci;
+  facts.unified_memory = state_->unified_memory;
   return facts;
 }
 

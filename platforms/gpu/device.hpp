@@ -31,6 +31,7 @@ class GpuDevice final : public Device {
 
   const std::shared_ptr<DeviceState> state_;
   const std::string detail_;
+  std::string work_;
   std::unique_ptr<Buffer> scratch_;
   ClockMap clock_;
 };

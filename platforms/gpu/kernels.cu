@@ -66,9 +66,21 @@ SLACKTIER_KERNEL spin(std::int64_t duration) {
   }
 }
 
+SLACKTIER_DEVICE void note_multiprocessor(std::uint32_t* used) {
+#if defined(__CUDA_ARCH__)
+  if (used == nullptr || kernel_thread() != 0) return;
+  std::uint32_t here;
+  asm volatile("mov.u32 %0, %%smid;" : "=r"(here));
+  if (here < most_multiprocessors) used[here] = 1;
+#else
+  static_cast<void>(used);
+#endif
+}
+
 constexpr std::uint32_t tile = 32;  // matrices of tile x tile, 256 threads with four sums each
 
-SLACKTIER_KERNEL multiply(std::int64_t duration, float* sink) {
+SLACKTIER_KERNEL multiply(std::int64_t duration, float* sink, std::uint32_t* used) {
+  note_multiprocessor(used);
   SLACKTIER_SHARED float a[tile][tile + 1];
   SLACKTIER_SHARED float b[tile][tile + 1];
   SLACKTIER_SHARED std::uint32_t over;
@@ -89,7 +101,8 @@ SLACKTIER_KERNEL multiply(std::int64_t duration, float* sink) {
   if (sum[0] + sum[1] + sum[2] + sum[3] < 0) *sink = sum[0];
 }
 
-SLACKTIER_KERNEL read_memory(std::int64_t duration, const Bytes16* from, std::size_t n, float* sink) {
+SLACKTIER_KERNEL read_memory(std::int64_t duration, const Bytes16* from, std::size_t n, float* sink, std::uint32_t* used) {
+  note_multiprocessor(used);
   SLACKTIER_SHARED std::uint32_t over;
   const std::int64_t end = device_clock() + duration;
   const std::size_t step = std::size_t{kernel_blocks()} * kernel_threads();
@@ -125,11 +138,12 @@ void launch_work(void* stream, const WorkArgs& args) {
       SLACKTIER_LAUNCH(spin, 1, 1, stream, args.duration);
       break;
     case Work::gemm:
-      SLACKTIER_LAUNCH(multiply, args.multiprocessors, 256, stream, args.duration, args.sink);
+      SLACKTIER_LAUNCH(multiply, args.multiprocessors, 256, stream, args.duration, args.sink, args.used);
       break;
     case Work::stream:
       SLACKTIER_LAUNCH(read_memory, args.multiprocessors, 1024, stream, args.duration,
-                       reinterpret_cast<const Bytes16*>(args.scratch), args.scratch_bytes / sizeof(Bytes16), args.sink);
+                       reinterpret_cast<const Bytes16*>(args.scratch), args.scratch_bytes / sizeof(Bytes16), args.sink,
+                       args.used);
       break;
   }
 }

@@ -21,6 +21,7 @@ void launch_write(void* stream, std::uint32_t* word, std::uint32_t value);
 // Writes the device clock, in nanoseconds.
 void launch_timestamp(void* stream, std::int64_t* at);
 
+inline constexpr std::uint32_t most_multiprocessors = 4096;
 struct WorkArgs {
   Work work = Work::spin;
   std::int64_t duration = 0;           // nanoseconds
@@ -28,6 +29,8 @@ struct WorkArgs {
   const std::byte* scratch = nullptr;  // for stream: device memory of scratch_bytes
   std::size_t scratch_bytes = 0;       // a multiple of 16
   float* sink = nullptr;               // one value, written for nobody
+  // Of gemm and stream: the word of each multiprocessor that runs a block is set to 1 (CUDA). most_multiprocessors words.
+  std::uint32_t* used = nullptr;
 };
 void launch_work(void* stream, const WorkArgs& args);
 

@@ -1,4 +1,5 @@
 // Opening a GPU, and saying in words why it cannot be opened.
+#include <cctype>
 #include <cstdint>
 #include <cstdlib>
 
@@ -8,6 +9,7 @@
 #include "platforms/error.hpp"
 #include "platforms/gpu/device.hpp"
 #include "platforms/gpu/gates.hpp"
+#include "platforms/profile.hpp"
 
 namespace slacktier {
 namespace gpu {
@@ -52,16 +54,34 @@ void require_device(int index) {
                                        devices == 1 ? "" : fmt::format(" to {}:{}", rt::backend, devices - 1)));
 }
 
-Gate choose_gate(const std::string& wanted, int index) {
-  if (wanted == "auto" || wanted == "spin") return Gate::spin;
-  if (wanted == "host-node") return Gate::host_node;
-  if (wanted != "wait-value") throw UsageError(fmt::format("--gate {}: use auto, host-node, wait-value or spin", wanted));
-  if (!wait_value_supported(index))
-    throw EnvironmentError(
-        fmt::format("--gate wait-value: {}:{} cannot wait on memory words in captured streams; use spin or "
-                    "host-node",
-                    rt::backend, index));
-  return Gate::wait_value;
+Gate parse_gate(const std::string& name, const std::string& where) {
+  for (const Gate gate : {Gate::spin, Gate::wait_value, Gate::host_node})
+    if (name == to_string(gate)) return gate;
+  throw UsageError(fmt::format("{} {}: use auto, host-node, wait-value or spin", where, name));
+}
+
+// Sets the state's gate, and what it rests on.
+void choose_gate(DeviceState& state, const DeviceOptions& options, const DeviceFacts& facts) {
+  const bool chosen = options.gate != "auto";
+  const bool measured = !chosen && !options.measured_gate.empty();
+  if (chosen) {
+    state.gate = parse_gate(options.gate, "--gate");
+    state.gate_from = "asked for";
+  } else if (measured) {
+    state.gate = parse_gate(options.measured_gate, options.measured_from + ": default_gate");
+    state.gate_from = "measured: " + options.measured_from;
+  } else {
+    const PlatformProfile& profile = platform_profile(facts);
+    state.gate = parse_gate(std::string(profile.gate), "profile");
+    state.gate_from = fmt::format("profile {}: {}", profile.name, profile.gate_from);
+  }
+  if (state.gate != Gate::wait_value || wait_value_supported(state.index)) return;
+  const std::string problem =
+      fmt::format("{} cannot wait on memory words in captured streams; use spin or host-node", state.name);
+  if (chosen) throw EnvironmentError("--gate wait-value: " + problem);
+  if (measured) throw EnvironmentError(options.measured_from + ": default_gate wait-value: " + problem);
+  state.gate = Gate::spin;
+  state.gate_from += ", but " + state.name + " cannot wait on memory words";
 }
 
 Work choose_work(const std::string& wanted) {
@@ -71,15 +91,41 @@ Work choose_work(const std::string& wanted) {
   throw UsageError(fmt::format("--work {}: use spin, gemm or stream", wanted));
 }
 
+int attribute(rt::DeviceAttribute which, int index) {
+  int value = 0;
+  if (rt::DeviceGetAttribute(&value, which, index) == rt::success) return value;
+  rt::last_error();
+  return 0;
+}
+
 std::uint32_t multiprocessors_of(int index) {
 #if defined(SLACKTIER_GPU_HIP)
   constexpr auto which = hipDeviceAttributeMultiprocessorCount;
 #else
   constexpr auto which = cudaDevAttrMultiProcessorCount;
 #endif
-  int count = 0;
-  if (rt::DeviceGetAttribute(&count, which, index) != rt::success) rt::last_error();
+  const int count = attribute(which, index);
   return count > 0 ? static_cast<std::uint32_t>(count) : 1;
+}
+
+bool shares_host_memory(int index) {
+#if defined(SLACKTIER_GPU_HIP)
+  return attribute(hipDeviceAttributeIntegrated, index) != 0;
+#else
+  return attribute(cudaDevAttrIntegrated, index) != 0;
+#endif
+}
+
+// As sysfs writes it: lower case.
+std::string pci_of(int index) {
+  char text[32] = {};
+  if (rt::DeviceGetPCIBusId(text, static_cast<int>(sizeof text - 1), index) != rt::success) {
+    rt::last_error();
+    return {};
+  }
+  std::string address = text;
+  for (char& c : address) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return address;
 }
 
 struct Properties {
@@ -127,7 +173,14 @@ std::unique_ptr<Device> open(std::string_view index_text, const DeviceOptions& o
         "{} ({}): this program has no code for its architecture {} ({}): build it with -D{}={}", state->name, state->product,
         properties.arch, rt::text(static_cast<rt::Error>(error)), archs_option, properties.arch));
   }
-  state->gate = choose_gate(options.gate, index);
+  state->architecture = properties.arch;
+  state->pci = pci_of(index);
+  state->unified_memory = shares_host_memory(index);
+  DeviceFacts facts;
+  facts.name = state->product;
+  facts.backend = rt::backend;
+  facts.architecture = state->architecture;
+  choose_gate(*state, options, facts);
   state->multiprocessors = multiprocessors_of(index);
   int driver = 0, runtime = 0;
   rt::DriverGetVersion(&driver);

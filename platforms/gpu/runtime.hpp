@@ -22,6 +22,11 @@ inline constexpr const char* backend = "hip";
 inline constexpr const char* backend = "cuda";
 #endif
 
+#if defined(SLACKTIER_GPU_HIP)
+using DeviceAttribute = hipDeviceAttribute_t;
+#else
+using DeviceAttribute = cudaDeviceAttr;
+#endif
 using Error = SLACKTIER_RT(Error_t);
 using Stream = SLACKTIER_RT(Stream_t);
 using Event = SLACKTIER_RT(Event_t);
@@ -47,6 +52,7 @@ SLACKTIER_RT_FUNCTION(SetDeviceFlags)
 SLACKTIER_RT_FUNCTION(DriverGetVersion)
 SLACKTIER_RT_FUNCTION(RuntimeGetVersion)
 SLACKTIER_RT_FUNCTION(DeviceGetAttribute)
+SLACKTIER_RT_FUNCTION(DeviceGetPCIBusId)
 SLACKTIER_RT_FUNCTION(MemGetInfo)
 SLACKTIER_RT_FUNCTION(Malloc)
 SLACKTIER_RT_FUNCTION(Free)

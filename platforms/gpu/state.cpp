@@ -19,6 +19,17 @@ int parse_index(std::string_view index) {
   return value;
 }
 
+WorkArgs DeviceState::work_args(std::int64_t duration) const {
+  WorkArgs args;
+  args.work = work;
+  args.duration = duration;
+  args.multiprocessors = multiprocessors;
+  args.scratch = scratch;
+  args.scratch_bytes = scratch_bytes;
+  args.sink = sink;
+  return args;
+}
+
 void DeviceState::enter() const { check(rt::SetDevice(index), "choosing the device"); }
 
 void DeviceState::check(rt::Error error, const std::string& what) const {

@@ -35,9 +35,11 @@ using Signals = std::set<Signal*>;
 struct DeviceState {
   int index = 0;
   std::string name;  // "cuda:0"
-  std::string product;
+  std::string product, architecture, pci;
+  bool unified_memory = false;
   std::uint32_t multiprocessors = 1;
   Gate gate = Gate::spin;
+  std::string gate_from;
   Work work = Work::spin;
   const std::byte* scratch = nullptr;  // of Work::stream
   std::size_t scratch_bytes = 0;
@@ -53,6 +55,8 @@ struct DeviceState {
   std::set<GpuStream*> streams;
   std::map<unsigned long long, Signals> captured;  // by capture
 
+  // What compute() launches for `duration` nanoseconds.
+  WorkArgs work_args(std::int64_t duration) const;
   // Makes this device the calling thread's. Every entry from outside does it.
   void enter() const;
   // Throws DeviceError with the runtime's words when `error` is one; `what` names the call and its object.

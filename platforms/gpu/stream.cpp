@@ -93,14 +93,7 @@ void GpuStream::compute(Nanos duration) {
   if (duration < 0)
     throw UsageError(fmt::format("{}: compute for {} ns: the duration must not be negative", device_->name, duration));
   device_->enter();
-  WorkArgs args;
-  args.work = device_->work;
-  args.duration = duration;
-  args.multiprocessors = device_->multiprocessors;
-  args.scratch = device_->scratch;
-  args.scratch_bytes = device_->scratch_bytes;
-  args.sink = device_->sink;
-  launch_work(native_, args);
+  launch_work(native_, device_->work_args(duration));
   check(rt::last_error(), "compute");
 }
 

@@ -210,6 +210,27 @@ class Run(unittest.TestCase):
         self.campaign([{"name": "far", "layers": {"1": {"source": "peer"}, "3": on_disk()}}])
         self.refused(2, ["placements[1].layers.1.peer", "is missing", "cuda:1"])
 
+    def test_a_gates_file_says_what_auto_is(self):
+        none = {"n": 0, "mean": None, "p50": None, "p99": None, "min": None, "max": None, "reason": "not measured"}
+
+        def write_gates(gate, name):
+            self.write("gates.json", {
+                "schema": "slacktier/gates/1.0", "settings": {"device": "cpu"}, "warnings": [],
+                "provenance": {"tool": "by hand", "version": "0", "commit": "unknown", "dirty": False, "argv": [], "seed": 0,
+                               "start_utc": None, "device": {"name": name}},
+                "results": {"gates": [{"gate": gate, "supported": True, "dispatch_us": none, "release_us": none}],
+                            "callbacks_serialised": None, "reason": "by hand", "default_gate": gate}})
+
+        self.campaign()
+        write_gates("futex", "cpu")
+        device = self.run_and_read("--gates", self.path("gates.json"))["provenance"]["device"]
+        self.assertEqual([device["gate"], device["work"]], ["futex", "wait"])
+        write_gates("futex", "NVIDIA H200")
+        self.refused(2, ["gates.json", "was measured on NVIDIA H200", "cpu is cpu"], "--gates", self.path("gates.json"))
+        write_gates("spin", "NVIDIA H200")
+        self.refused(2, ["gates.json", "measured gate spin", "of another device"], "--gates", self.path("gates.json"))
+        self.refused(2, ["windows.json", "gates"], "--gates", self.path("windows.json"))
+
     def test_steps_without_a_graph(self):
         self.campaign()
         with_graph = self.run_and_read()

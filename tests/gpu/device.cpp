@@ -1,5 +1,6 @@
 // Operations queued on streams of a GPU: order, events, gates, memory, clocks, misuse.
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <vector>
 
@@ -18,13 +19,41 @@ TEST_CASE("a GPU says what it is", "[device]") {
   CHECK_FALSE(facts.name.empty());
   CHECK(facts.detail.find("multiprocessors") != std::string::npos);
   CHECK(facts.gate == "spin");
+  CHECK(facts.gate_from.starts_with("profile "));
+  CHECK_FALSE(facts.architecture.empty());
+  CHECK(facts.pci.size() == 12);
   CHECK(open_gpu("host-node")->facts().gate == "host-node");
-  CHECK(open_gpu("auto", "gemm")->facts().work == "gemm");
+  CHECK(open_gpu("host-node")->facts().gate_from == "asked for");
+  DeviceOptions measured;
+  measured.measured_gate = "host-node";
+  measured.measured_from = "gates.json";
+  CHECK(open_device(gpu_name(), measured)->facts().gate == "host-node");
+  CHECK(open_device(gpu_name(), measured)->facts().gate_from == "measured: gates.json");
+  measured.gate = "spin";
+  CHECK(open_device(gpu_name(), measured)->facts().gate == "spin");
+  measured = {};
+  measured.measured_gate = "futex";
+  CHECK_THROWS_AS(open_device(gpu_name(), measured), UsageError);
   CHECK_THROWS_AS(open_device(gpu_backend() + ":99"), EnvironmentError);
   CHECK(message_of([] { open_device(gpu_backend() + ":99"); }).find("there ") != std::string::npos);
   for (const char* index : {"", ":", ":x", ":-1", ":0x"}) CHECK_THROWS_AS(open_device(gpu_backend() + index), UsageError);
   CHECK_THROWS_AS(open_gpu("futex"), UsageError);
   CHECK_THROWS_AS(open_gpu("auto", "rest"), UsageError);
+}
+
+TEST_CASE("work that is to hold the whole GPU is on nine in ten multiprocessors", "[device]") {
+  for (const std::string work : {"gemm", "stream"}) {
+    const auto device = open_gpu("auto", work);
+    if (!device) return;
+    const std::string text = device->facts().work;
+    INFO(text);
+    CHECK(text.starts_with(work));
+    if (gpu_backend() != "cuda") continue;
+    unsigned used = 0, all = 0;
+    REQUIRE(std::sscanf(text.c_str() + work.size(), " on %u of %u multiprocessors", &used, &all) == 2);
+    CHECK(10 * used >= 9 * all);
+    CHECK(used <= all);
+  }
 }
 
 TEST_CASE("operations of a stream run in order and copy their arguments", "[device]") {

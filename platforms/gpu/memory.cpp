@@ -115,7 +115,14 @@ class HostBuffer final : public Buffer {
     if (bytes_ == 0) return;
     device_->enter();
     bring_in(base(), bytes_);
-    if (!register_by(chunk) && !register_by(bytes_)) {
+    bool joined = false;
+    try {
+      joined = register_by(chunk) || register_by(bytes_);
+    } catch (...) {
+      unregister();  // nothing of it may stay pinned
+      throw;
+    }
+    if (!joined) {
       throw EnvironmentError(
           fmt::format("{} ({}): {} of host memory got device addresses in pieces that do not join; this driver cannot map "
                       "so much at once",

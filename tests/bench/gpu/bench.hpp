@@ -84,7 +84,8 @@ inline void print(const std::string& what, double us, const std::string& against
 }
 
 // The parts. Each throws CheckFailed when what it times delivers wrong rows.
-void bench_gathers(Device& device, bool quick);
+// `peer` names another GPU that holds a table, too; empty: none.
+void bench_gathers(Device& device, bool quick, const std::string& peer);
 // `device` was opened with work "gemm" or "stream", which runs beside the gather.
 void bench_contention(Device& device, bool quick);
 void bench_step(Device& device, const std::string& folder, bool quick);

@@ -10,7 +10,7 @@
 
 namespace slacktier {
 
-void bench_gathers(Device& device, bool quick) {
+void bench_gathers(Device& device, bool quick, const std::string& peer) {
   Bench bench(device, quick);
   const TableSpec spec = load_table_spec("engram_v41");
   constexpr std::uint32_t lookups = 128 * 24;
@@ -118,6 +118,26 @@ void bench_gathers(Device& device, bool quick) {
     fmt::print("  {:<32} {:6.2f} us ({:.2f} x the limit), descriptors in device memory {:6.2f} us\n", shape.kernel, host,
                host / limit, device_us);
   }
+  // As a step has it: an open gate, its stamp, the gather. `part` without the gather is what the others cost.
+  const auto signals = device.allocate_host(sizeof(Signal));
+  auto& signal = *new (signals->host()) Signal;
+  signal.word.store(1);
+  const auto stamp = device.allocate_host(8);
+  const auto behind_gate = [&](std::string_view kernel) {
+    return bench.time(sets, [&](Stream& stream, std::uint32_t i) {
+      stream.await(signal);
+      stream.timestamp(static_cast<std::int64_t*>(stamp->host()));
+      if (kernel.empty()) return;
+      GatherArgs args = base;
+      args.descriptors = hits_on_host + std::size_t{i} * lookups;
+      stream.launch(kernel, args);
+    });
+  };
+  const double gate = behind_gate("");
+  print("an open gate and its stamp", gate);
+  for (const char* kernel :
+       {"tier.gather", "rows.8.shared.packed", "rows.8.shared.packed.early", "rows.16.half.shared.packed.early"})
+    print(fmt::format("the same and {} of 3,072 hits", kernel), behind_gate(kernel), "the gate", gate);
   base.output = OutputFormat::fp32;
   print("gather of 3,072 hits as FP32", gather(hits_on_host));
   base.output = OutputFormat::bf16;
@@ -131,6 +151,31 @@ void bench_gathers(Device& device, bool quick) {
   print(fmt::format("zero-copy limit: 3,072 random records of {} million in host memory", table_rows / 1'000'000),
         table_rows_us);
   print("gather of 3,072 rows of the host table", gather(bench.mapped(resident)), "the limit", table_rows_us);
+
+  // Tables that stay on GPUs: rows of 264 bytes, which begin at multiples of 8.
+  const std::uint32_t near_rows = quick ? 20'000 : 2'000'000;
+  std::vector<Descriptor> near;
+  std::vector<std::uint64_t> near_offsets;
+  for (std::uint32_t i = 0; i < sets * lookups; ++i) {
+    const auto row = static_cast<std::uint32_t>(random() % near_rows);
+    near.push_back(Descriptor::resident(row));
+    near_offsets.push_back(std::uint64_t{row} * 264);
+  }
+  const Descriptor* near_rows_on_host = bench.mapped(near);
+  const std::uint64_t* near_places = bench.on_device(near_offsets);
+  const auto near_table = [&](const std::string& where, std::byte* table) {
+    const double copied = rows(table, near_places, 264);
+    print(fmt::format("copy of 3,072 random records in {}", where), copied);
+    base.table = table;
+    print(fmt::format("gather of 3,072 rows of a table in {}", where), gather(near_rows_on_host), "that copy", copied);
+  };
+  near_table("device memory", bench.device_bytes(std::size_t{near_rows} * 264, random, 128, 10));
+  if (!peer.empty()) {
+    const auto far = device.allocate_peer(peer, std::size_t{near_rows} * 264);
+    bench.stream().copy(far->device(), base.table, std::size_t{near_rows} * 264);
+    bench.stream().synchronize();
+    near_table("the memory of " + peer, static_cast<std::byte*>(far->device()));
+  }
 
   // The hash of a step, all layers.
   const KernelHash kernel = make_hash(spec)->for_kernels();

@@ -1,6 +1,7 @@
 // The tier's device side on a GPU, against kernels that only move the same bytes, and what a step pays for the tier.
 //
-//   bench_gpu [--device cuda:0] [--gate G] [--quick] [--contention] [--step FOLDER] [--pairs FILE [--output fp32]]
+//   bench_gpu [--device cuda:0] [--gate G] [--quick] [--contention] [--peer cuda:1] [--step FOLDER] [--pairs FILE [--output
+//   fp32]]
 //
 // Load: B = 128 tokens of DeepSeek-V4.1, all 3,072 rows of a layer from one place. Each figure is the median over replays of
 // a graph of launches, each with its own random rows, from a device timestamp before the first to one after the last.
@@ -22,7 +23,7 @@ namespace {
 using namespace slacktier;
 
 struct Options {
-  std::string device = "cuda:0", gate = "auto", step, pairs, output = "bf16";
+  std::string device = "cuda:0", gate = "auto", step, pairs, peer, output = "bf16";
   bool quick = false, contention = false;
 };
 
@@ -44,6 +45,8 @@ Options parse(int argc, char** argv) {
       options.pairs = value();
     else if (word == "--output")
       options.output = value();
+    else if (word == "--peer")
+      options.peer = value();
     else if (word == "--contention")
       options.contention = true;
     else if (word == "--quick")
@@ -76,7 +79,7 @@ int main(int argc, char** argv) {
     else if (!options.step.empty())
       bench_step(*device, options.step, options.quick);
     else
-      bench_gathers(*device, options.quick);
+      bench_gathers(*device, options.quick, options.peer);
     return 0;
   } catch (const EnvironmentError& error) {
     fmt::print("SKIPPED: {}\n", error.what());

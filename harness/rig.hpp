@@ -62,8 +62,6 @@ class Rig {
   Tier& tier() { return *tier_; }
   std::uint64_t rss_growth() const { return rss_growth_; }
 
-  bool captured() const { return graph_ != nullptr; }
-
  private:
   void enqueue();  // one step's operations
   void hold_hot_rows(const StepTrace& trace, std::uint64_t steps);

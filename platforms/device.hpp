@@ -92,6 +92,9 @@ class Stream {
   virtual void post(Post& post) = 0;
   // Writes the device's time of this point of the stream to `*at` (host-mapped memory), in nanoseconds of one device clock.
   virtual void timestamp(std::int64_t* at) = 0;
+  // Holds the stream until the device's clock is `*duration` nanoseconds past `*since`, a time that timestamp() wrote. Both
+  // lie in host-mapped memory and are read when the stream comes here; with a duration of 0 it goes on at once.
+  virtual void wait_until(const std::int64_t* since, const std::int64_t* duration) = 0;
   // Blocks the caller until all queued work is done. Throws DeviceError when an operation failed.
   virtual void synchronize() = 0;
 };
@@ -122,6 +125,9 @@ class Device {
   virtual ~Device() = default;
   virtual DeviceFacts facts() const = 0;
   virtual std::unique_ptr<Stream> create_stream(const std::string& name) = 0;
+  // A stream of another library in this process, by its native handle as a number (a cudaStream_t or hipStream_t). Its owner
+  // keeps it alive, captures and destroys it. On cpu, which has none, throws UsageError.
+  virtual std::unique_ptr<Stream> adopt_stream(std::uintptr_t native, const std::string& name) = 0;
   virtual std::unique_ptr<Event> create_event() = 0;
   // Captures what is queued on `stream`, and on streams that wait for events recorded in the capture, until end_capture.
   // Every such stream must have been joined back to `stream` by an event. Throws UsageError on a nested capture.

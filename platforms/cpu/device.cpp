@@ -46,6 +46,10 @@ class CpuDevice final : public Device {
     return std::make_unique<CpuStream>(state_, name);
   }
 
+  std::unique_ptr<Stream> adopt_stream(std::uintptr_t, const std::string& name) override {
+    throw UsageError(fmt::format("cpu device: stream '{}' cannot be another library's: there are none on cpu", name));
+  }
+
   std::unique_ptr<Event> create_event() override { return std::make_unique<CpuEvent>(state_); }
 
   void begin_capture(Stream& stream) override {

@@ -28,6 +28,7 @@ enum class OperationKind : std::uint8_t {
   reset,
   post,
   timestamp,
+  wait_until,
   replay,
 };
 
@@ -48,7 +49,8 @@ struct Operation {
   std::vector<Chunk> arguments;                  // kernel; aligned for any argument struct
   void (*function)(void*) = nullptr;             // host_function
   void* target = nullptr;                        // copy, fill: destination; host_function: user; timestamp: where to
-  const void* source = nullptr;                  // copy
+  const void* source = nullptr;                  // copy; wait_until: since
+  const std::int64_t* period = nullptr;          // wait_until
   std::size_t bytes = 0;                         // copy, fill
   Nanos duration = 0;                            // compute
   Signal* signal = nullptr;                      // await, reset

@@ -36,6 +36,8 @@ const char* kind_name(OperationKind kind) {
       return "post";
     case OperationKind::timestamp:
       return "timestamp";
+    case OperationKind::wait_until:
+      return "wait until";
     case OperationKind::replay:
       return "graph replay";
   }
@@ -121,6 +123,10 @@ void Runner::carry_out(const Operation& operation) {
     case OperationKind::timestamp:
       *static_cast<std::int64_t*>(operation.target) = timeline_.at();
       return;
+    case OperationKind::wait_until:
+      if (*operation.period <= 0) return;
+      timeline_.not_before(*static_cast<const std::int64_t*>(operation.source) + *operation.period);
+      return clock.sleep_until(timeline_.at());
     case OperationKind::replay:
       return operation.graph->replay(*this);
     case OperationKind::record:

@@ -202,6 +202,15 @@ void CpuStream::timestamp(std::int64_t* at) {
   add(OperationKind::timestamp, [&](Operation& operation) { operation.target = at; });
 }
 
+void CpuStream::wait_until(const std::int64_t* since, const std::int64_t* duration) {
+  if (since == nullptr || duration == nullptr) throw UsageError("cpu device: wait_until with a null pointer");
+  const std::lock_guard lock(device_->mutex);
+  add(OperationKind::wait_until, [&](Operation& operation) {
+    operation.source = since;
+    operation.period = duration;
+  });
+}
+
 void CpuStream::launch_graph(std::shared_ptr<Replayable> graph) {
   const std::lock_guard lock(device_->mutex);
   if (capture != nullptr) {

@@ -47,6 +47,7 @@ class CpuStream final : public Stream {
   void reset(Signal& signal) override;
   void post(Post& post) override;
   void timestamp(std::int64_t* at) override;
+  void wait_until(const std::int64_t* since, const std::int64_t* duration) override;
   void synchronize() override;
 
   void launch_graph(std::shared_ptr<Replayable> graph);

@@ -81,6 +81,10 @@ std::unique_ptr<Stream> GpuDevice::create_stream(const std::string& name) {
   return std::make_unique<GpuStream>(state_, name);
 }
 
+std::unique_ptr<Stream> GpuDevice::adopt_stream(std::uintptr_t native, const std::string& name) {
+  return std::make_unique<GpuStream>(state_, name, reinterpret_cast<rt::Stream>(native));
+}
+
 std::unique_ptr<Event> GpuDevice::create_event() { return std::make_unique<GpuEvent>(state_); }
 
 GpuStream& GpuDevice::own_stream(Stream& stream) const {

@@ -1,6 +1,7 @@
 // A GPU as a Device.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "platforms/gpu/clock.hpp"
@@ -16,6 +17,7 @@ class GpuDevice final : public Device {
 
   DeviceFacts facts() const override;
   std::unique_ptr<Stream> create_stream(const std::string& name) override;
+  std::unique_ptr<Stream> adopt_stream(std::uintptr_t native, const std::string& name) override;
   std::unique_ptr<Event> create_event() override;
   void begin_capture(Stream& stream) override;
   std::unique_ptr<Graph> end_capture(Stream& stream) override;

@@ -49,6 +49,14 @@ SLACKTIER_KERNEL write(std::uint32_t* word, std::uint32_t value) { store_release
 
 SLACKTIER_KERNEL timestamp(std::int64_t* at) { *at = device_clock(); }
 
+SLACKTIER_KERNEL wait_until(const std::int64_t* since, const std::int64_t* duration) {
+  const std::int64_t wait = load_from_host(duration);
+  if (wait <= 0) return;
+  const std::int64_t end = load_from_host(since) + wait;
+  while (device_clock() < end) {
+  }
+}
+
 SLACKTIER_KERNEL answer_clock(ClockArgs args) {
   for (std::uint32_t round = 1; round <= args.rounds; ++round) {
     std::uint32_t asked = 0;
@@ -131,6 +139,10 @@ void launch_write(void* stream, std::uint32_t* word, std::uint32_t value) {
 }
 
 void launch_timestamp(void* stream, std::int64_t* at) { SLACKTIER_LAUNCH(timestamp, 1, 1, stream, at); }
+
+void launch_wait_until(void* stream, const std::int64_t* since, const std::int64_t* duration) {
+  SLACKTIER_LAUNCH(wait_until, 1, 1, stream, since, duration);
+}
 
 void launch_work(void* stream, const WorkArgs& args) {
   switch (args.work) {

@@ -22,6 +22,11 @@ void launch_write(void* stream, std::uint32_t* word, std::uint32_t value);
 void launch_timestamp(void* stream, std::int64_t* at);
 
 inline constexpr std::uint32_t most_multiprocessors = 4096;
+
+// Waits until the device clock is `*duration` past `*since`. Addresses are the device's, of words that the host wrote before
+// the launch or an earlier kernel wrote.
+void launch_wait_until(void* stream, const std::int64_t* since, const std::int64_t* duration);
+
 struct WorkArgs {
   Work work = Work::spin;
   std::int64_t duration = 0;           // nanoseconds

@@ -24,7 +24,18 @@ GpuStream::GpuStream(std::shared_ptr<DeviceState> device, const std::string& nam
   device_->streams.insert(this);
 }
 
+GpuStream::GpuStream(std::shared_ptr<DeviceState> device, const std::string& name, rt::Stream native)
+    : device_(std::move(device)), name_(name), owned_(false), native_(native) {
+  const std::lock_guard lock(device_->mutex);
+  device_->streams.insert(this);
+}
+
 GpuStream::~GpuStream() {
+  if (!owned_) {
+    const std::lock_guard lock(device_->mutex);
+    device_->streams.erase(this);
+    return;
+  }
   try {
     device_->enter();
   } catch (const std::exception&) {  // the device is lost; so is what the stream holds
@@ -192,6 +203,16 @@ void GpuStream::timestamp(std::int64_t* at) {
   device_->enter();
   launch_timestamp(native_, target);
   check(rt::last_error(), "timestamp");
+}
+
+void GpuStream::wait_until(const std::int64_t* since, const std::int64_t* duration) {
+  if (since == nullptr || duration == nullptr)
+    throw UsageError(fmt::format("{}: wait_until with a null pointer", device_->name));
+  auto* begin = static_cast<std::int64_t*>(device_->mapped(since, sizeof *since, "a timestamp"));
+  auto* length = static_cast<std::int64_t*>(device_->mapped(duration, sizeof *duration, "a duration"));
+  device_->enter();
+  launch_wait_until(native_, begin, length);
+  check(rt::last_error(), "wait until");
 }
 
 void GpuStream::synchronize() {

@@ -23,6 +23,8 @@ class GpuEvent final : public Event {
 class GpuStream final : public Stream {
  public:
   GpuStream(std::shared_ptr<DeviceState> device, const std::string& name);
+  // Another library's stream: it is neither drained nor destroyed here.
+  GpuStream(std::shared_ptr<DeviceState> device, const std::string& name, rt::Stream native);
   ~GpuStream() override;
 
   void launch(std::string_view name, const void* args, std::size_t bytes) override;
@@ -36,6 +38,7 @@ class GpuStream final : public Stream {
   void reset(Signal& signal) override;
   void post(Post& post) override;
   void timestamp(std::int64_t* at) override;
+  void wait_until(const std::int64_t* since, const std::int64_t* duration) override;
   void synchronize() override;
 
   // Notes that the stream's work may wait for these.
@@ -56,6 +59,7 @@ class GpuStream final : public Stream {
 
   const std::shared_ptr<DeviceState> device_;
   const std::string name_;
+  const bool owned_ = true;
   rt::Stream native_ = nullptr;
   Signals signals_;  // guarded by device()->mutex
 };

@@ -10,6 +10,9 @@ int main(int argc, char** argv) {
     app.set_version_flag("--version", tool_version());
     app.require_subcommand(1);
     std::function<int()> run;
+    add_windows_command(app, words, run);
+    add_both_command(app, words, run);
+    add_compare_command(app, run);
     add_gates_command(app, words, run);
     try {
       app.parse(argc, argv);

@@ -1,4 +1,5 @@
 // Operations queued on streams of a GPU: order, events, gates, memory, clocks, misuse.
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -266,6 +267,41 @@ TEST_CASE("the device's clock is matched to the host's", "[device]") {
     CHECK(device->host_time(words[1]) < after + 20'000);
     if (i % 40 == 0) monotonic_clock().sleep_until(monotonic_clock().now() + 300'000'000);
   }
+}
+
+TEST_CASE("a stream is held until a time on the device's clock", "[device]") {
+  const auto device = open_gpu();
+  if (!device) return;
+  const auto stream = device->create_stream("main");
+  Words words(*device);
+  // Words: 0 begin, 1 held, 2 how long.
+  device->begin_capture(*stream);
+  stream->timestamp(&words[0]);
+  stream->compute(200'000);
+  stream->wait_until(&words[0], &words[2]);
+  stream->timestamp(&words[1]);
+  const auto graph = device->end_capture(*stream);
+  for (int i = 0; i < 20; ++i)
+    for (const Nanos wanted : {Nanos{0}, Nanos{150'000}, Nanos{1'000'000}}) {
+      words[2] = wanted;
+      graph->launch(*stream);
+      stream->synchronize();
+      CHECK(words[1] - words[0] >= std::max(wanted, Nanos{200'000}));
+      CHECK(words[1] - words[0] < std::max(wanted, Nanos{200'000}) + 100'000);
+    }
+}
+
+TEST_CASE("another library's stream takes work", "[device]") {
+  const auto device = open_gpu();
+  if (!device) return;
+  const auto adopted = device->adopt_stream(0, "the default stream");
+  Words words(*device);
+  std::int64_t calls = 0;
+  adopted->launch("add", Add{words.device(1), words.device(0), 3});
+  adopted->host_function([](void* user) { ++*static_cast<std::int64_t*>(user); }, &calls);
+  adopted->synchronize();
+  CHECK(words[1] == 3);
+  CHECK(calls == 1);
 }
 
 TEST_CASE("each kind of work lasts as long as asked", "[device]") {

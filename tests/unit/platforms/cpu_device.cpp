@@ -190,6 +190,9 @@ TEST_CASE("Misuse is refused", "[cpu_device]") {
   CHECK_THROWS_AS(stream->fill(nullptr, 0, 8), UsageError);
   CHECK_THROWS_AS(stream->host_function(nullptr, nullptr), UsageError);
   CHECK_THROWS_AS(stream->timestamp(nullptr), UsageError);
+  CHECK_THROWS_AS(stream->wait_until(nullptr, &value), UsageError);
+  CHECK_THROWS_AS(stream->wait_until(&value, nullptr), UsageError);
+  CHECK_THROWS_AS(device->adopt_stream(0, "another's"), UsageError);
   const auto other = open_device("cpu");
   const auto foreign_event = other->create_event();
   const auto foreign_stream = other->create_stream("foreign");

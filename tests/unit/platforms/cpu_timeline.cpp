@@ -1,4 +1,5 @@
 // Device time on the cpu device. Only exact device times and lower bounds are asserted, so a busy machine fails nothing.
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -48,6 +49,28 @@ TEST_CASE("Work queued in time starts where the last ended; a late launch starts
   stream->timestamp(&third);
   stream->synchronize();
   CHECK(third >= idle);
+}
+
+TEST_CASE("A stream that is held until a time goes on exactly then, and at once where that has passed", "[cpu_timeline]") {
+  const auto device = open_device("cpu");
+  const auto stream = device->create_stream("main");
+  std::int64_t begin = 0, held = 0, end = 0, hold = 0;
+  device->begin_capture(*stream);
+  stream->timestamp(&begin);
+  stream->compute(2'000'000);
+  stream->wait_until(&begin, &hold);
+  stream->timestamp(&held);
+  stream->compute(1'000'000);
+  stream->timestamp(&end);
+  const auto graph = device->end_capture(*stream);
+  for (const Nanos wanted : {Nanos{0}, Nanos{1'500'000}, Nanos{5'000'000}, Nanos{0}}) {
+    hold = wanted;
+    graph->launch(*stream);
+    stream->synchronize();
+    CHECK(held - begin == std::max(wanted, Nanos{2'000'000}));
+    CHECK(end - held == 1'000'000);
+    CHECK(monotonic_clock().now() >= end);
+  }
 }
 
 TEST_CASE("A gate that was open costs no device time; one that was closed costs at least until its publish",

@@ -60,6 +60,7 @@ class CarelessStream final : public Stream {
   }
   void post(Post& post) override { real_.post(post); }
   void timestamp(std::int64_t* at) override { real_.timestamp(at); }
+  void wait_until(const std::int64_t* since, const std::int64_t* duration) override { real_.wait_until(since, duration); }
   void synchronize() override { real_.synchronize(); }
 
   std::vector<Signal*> signals;

@@ -1,0 +1,233 @@
+#include "probe/windows.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <random>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "platforms/clock.hpp"
+#include "platforms/error.hpp"
+#include "probe/device_steps.hpp"
+
+namespace slacktier {
+namespace {
+
+double share(double part, double whole) { return whole > 0 ? part / whole : 0; }
+
+LayerWindow layer_window(const LayerEstimate& estimate, const WindowOptions& options, double step_ms) {
+  const InjectorEstimate& first = estimate.injectors.front();
+  LayerWindow layer;
+  layer.k = estimate.layer;
+  layer.status = to_string(estimate.status);
+  layer.reason = estimate.reason;
+  layer.hinge_w_ms = first.w_ms;
+  layer.threshold_w_ms = first.threshold_w_ms;
+  layer.lo_ms = first.lo_ms;
+  layer.hi_ms = first.hi_ms;
+  layer.true_w_ms = estimate.true_w_ms;
+  if (first.fit.slope) layer.slope = first.fit.slope->estimate;
+  // What is not known is not given as a number that somebody could use.
+  if (estimate.status != WindowStatus::noisy && estimate.status != WindowStatus::failed) layer.w_ms = first.w_ms;
+  if (layer.w_ms) layer.share_of_step = share(*layer.w_ms, step_ms);
+  for (const DelayPoint& point : first.points)
+    layer.points.push_back({point.x_ms, point.delta_ms, static_cast<std::int64_t>(point.n)});
+  for (std::size_t i = 0; i < estimate.injectors.size(); ++i) {
+    const InjectorEstimate& one = estimate.injectors[i];
+    InjectorWindow window{options.injectors[i], one.w_ms, one.lo_ms, one.hi_ms, {}, static_cast<std::int64_t>(one.steps)};
+    if (one.fit.slope) window.slope = one.fit.slope->estimate;
+    layer.injectors.push_back(window);
+  }
+  return layer;
+}
+
+std::optional<WindowFit> fit_of(const WindowsResult& result) {
+  std::vector<int> k;
+  std::vector<double> w;
+  for (const LayerWindow& layer : result.layers)
+    if (layer.w_ms && layer.k > 0) k.push_back(layer.k), w.push_back(*layer.w_ms);
+  const auto line = window_line(k, w);
+  if (!line) return {};
+  WindowFit fit;
+  fit.ms_per_layer = line->ms_per_layer.estimate;
+  fit.lo_ms_per_layer = line->ms_per_layer.lo;
+  fit.hi_ms_per_layer = line->ms_per_layer.hi;
+  fit.intercept_ms = line->intercept_ms;
+  fit.r2 = line->r2;
+  if (result.step_ms > 0) fit.normalised_slope = fit.ms_per_layer * result.model_layers / result.step_ms;
+  return fit;
+}
+
+SearchSettings search_settings(Device& device, const ProbeModel& model, const WindowOptions& options) {
+  SearchSettings settings;
+  settings.layers = options.layers;
+  settings.model_layers = model.layers();
+  for (const std::string& injector : options.injectors) settings.latency_ms.push_back(injector_latency_ms(device, injector));
+  settings.threshold_ms = options.threshold_ms;
+  settings.max_seconds = options.max_seconds;
+  settings.watchdog_ms = options.watchdog_ms;
+  settings.seed = options.seed;
+  const Nanos begin = monotonic_clock().now();
+  settings.seconds = [begin] { return static_cast<double>(monotonic_clock().now() - begin) / 1e9; };
+  settings.stop = options.stop;
+  settings.progress = options.progress;
+  return settings;
+}
+
+Nanos to_nanos(double ms) { return static_cast<Nanos>(std::llround(ms * 1e6)); }
+
+}  // namespace
+
+MeasuredWindows measure_windows(Device& device, ProbeModel& model, const WindowOptions& options) {
+  MeasuredWindows measured;
+  DeviceSteps steps(device, model, options.layers, options.injectors, to_nanos(options.watchdog_ms));
+  const SearchSettings settings = search_settings(device, model, options);
+  measured.search = search_windows(steps, settings);
+  const SearchResult& search = measured.search;
+
+  WindowsResult& result = measured.result;
+  result.batch = options.batch;
+  result.context = options.context;
+  result.model_layers = model.layers();
+  result.step_ms = search.step_ms;
+  result.step_hooked_ms = search.hooked_ms.front();
+  result.perturbation_ms = search.hooked_ms.front() - search.step_ms;
+  result.noise_ms = search.noise_ms;
+  if (search.drift_ms) result.drift_ms = search.drift_ms->estimate;
+  result.step = distribution(search.plain);
+  for (std::size_t i = 0; i < options.injectors.size(); ++i)
+    result.injectors.push_back({options.injectors[i], search.hooked_ms[i], search.first_hook_ms[i], settings.latency_ms[i]});
+  std::vector<int> noisy, disagree;
+  for (const LayerEstimate& estimate : search.layers) {
+    result.layers.push_back(layer_window(estimate, options, search.step_ms));
+    if (estimate.status == WindowStatus::noisy || estimate.status == WindowStatus::failed) noisy.push_back(estimate.layer);
+    if (estimate.status == WindowStatus::disagree) disagree.push_back(estimate.layer);
+  }
+  result.fit = fit_of(result);
+
+  auto& warnings = measured.warnings;
+  if (device.facts().backend == "cpu")
+    warnings.push_back({"emulated_device", "cpu: layers are timed waits; their windows say nothing of a GPU", ""});
+  if (search.drifted)
+    warnings.push_back({"drift",
+                        fmt::format("the step changed by {:+.3f} ms ({:+.3f} to {:+.3f}) while it was measured: throttling, "
+                                    "or something else runs here",
+                                    search.drift_ms->estimate, search.drift_ms->lo, search.drift_ms->hi),
+                        "/results/0/drift_ms"});
+  if (!noisy.empty())
+    warnings.push_back({"noisy",
+                        fmt::format("layers {}: the step is too noisy (±{:.3f} ms a step) for windows in the time given; "
+                                    "nothing is reported for them",
+                                    fmt::join(noisy, ", "), search.noise_ms),
+                        ""});
+  if (!disagree.empty())
+    warnings.push_back({"disagreement",
+                        fmt::format("layers {}: estimators, injectors or the slope disagree (see each layer's reason)",
+                                    fmt::join(disagree, ", ")),
+                        ""});
+  if (!search.unmet.empty())
+    warnings.push_back(
+        {"unmet", fmt::format("not reached in {:.0f} s: {}", options.max_seconds, search.unmet), "/results/0/layers"});
+  if (search.noise_ms > 0 && *result.perturbation_ms > 0.05 * search.step_ms)
+    warnings.push_back({"perturbation",
+                        fmt::format("idle hooks add {:.3f} ms to a step of {:.3f} ms; windows are corrected for that",
+                                    *result.perturbation_ms, search.step_ms),
+                        "/results/0/perturbation_ms"});
+  return measured;
+}
+
+BothResult measure_both(Device& device, ProbeModel& model, const WindowOptions& options,
+                        const std::vector<std::pair<double, double>>& pairs, int steps_a_pair) {
+  if (options.layers.size() != 2) throw UsageError("two layers are delayed at once: name two");
+  WindowOptions one = options;
+  one.injectors.resize(1);
+  DeviceSteps steps(device, model, one.layers, one.injectors, to_nanos(one.watchdog_ms));
+  const SearchResult search = search_windows(steps, search_settings(device, model, one));
+
+  BothResult both;
+  both.first_layer = one.layers[0];
+  both.second_layer = one.layers[1];
+  both.step_ms = search.step_ms;
+  both.noise_ms = search.noise_ms;
+  both.injector = one.injectors.front();
+  for (const LayerEstimate& layer : search.layers)
+    if (layer.status == WindowStatus::noisy || layer.status == WindowStatus::failed)
+      throw CheckFailed(fmt::format("layer {}: {}", layer.layer, layer.reason));
+  both.first_window_ms = search.layers[0].injectors[0].knee_ms;
+  both.second_window_ms = search.layers[1].injectors[0].knee_ms;
+
+  std::mt19937_64 random(options.seed);
+  std::vector<std::size_t> order;
+  for (std::size_t p = 0; p < pairs.size(); ++p) order.insert(order.end(), static_cast<std::size_t>(steps_a_pair), p);
+  std::shuffle(order.begin(), order.end(), random);
+  DriftingBaseline idle;
+  std::vector<std::vector<std::pair<double, double>>> took(pairs.size());  // place, ms
+  double place = 0;
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (options.stop && options.stop()) throw Interrupted();
+    if (i % 2 == 0) idle.add(place++, steps.hooked(0, {}));
+    const auto& [x1, x2] = pairs[order[i]];
+    const LayerDelay delays[] = {{both.first_layer, x1}, {both.second_layer, x2}};
+    took[order[i]].emplace_back(place++, steps.hooked(0, delays));
+  }
+  double eq1_squares = 0, sum_squares = 0;
+  for (std::size_t p = 0; p < pairs.size(); ++p) {
+    std::vector<double> deltas;
+    for (const auto& [at, ms] : took[p]) deltas.push_back(ms - idle.at(at));
+    std::sort(deltas.begin(), deltas.end());
+    BothDelayed row;
+    row.first_ms = pairs[p].first;
+    row.second_ms = pairs[p].second;
+    row.measured_ms = median(deltas);
+    // Of the median: order statistics half a normal deviation of ranks away from the middle.
+    const double n = static_cast<double>(deltas.size()), reach = 0.98 * std::sqrt(n);
+    const auto rank = [&](double at) { return deltas[static_cast<std::size_t>(std::clamp(std::round(at), 0.0, n - 1))]; };
+    row.lo_ms = rank((n - 1) / 2 - reach);
+    row.hi_ms = rank((n - 1) / 2 + reach);
+    const double d1 = std::max(0.0, row.first_ms - both.first_window_ms);
+    row.eq1_ms = d1 + std::max(0.0, row.second_ms - both.second_window_ms - d1);
+    row.sum_ms = d1 + std::max(0.0, row.second_ms - both.second_window_ms);
+    eq1_squares += (row.measured_ms - row.eq1_ms) * (row.measured_ms - row.eq1_ms);
+    sum_squares += (row.measured_ms - row.sum_ms) * (row.measured_ms - row.sum_ms);
+    both.pairs.push_back(row);
+  }
+  both.eq1_rmse_ms = std::sqrt(eq1_squares / static_cast<double>(pairs.size()));
+  both.sum_rmse_ms = std::sqrt(sum_squares / static_cast<double>(pairs.size()));
+  return both;
+}
+
+std::vector<int> parse_layers(const std::string& text, int model_layers) {
+  std::vector<int> layers;
+  const auto number = [&](const std::string& part) {
+    int value = -1;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
+    if (error != std::errc() || end != part.data() + part.size() || part.empty() || value < 0)
+      throw UsageError(fmt::format("--layers {}: '{}' is no layer; write 0,1,14, all or every:3", text, part));
+    return value;
+  };
+  int every = 0;
+  if (text == "all") every = 1;
+  if (text.starts_with("every:") && (every = number(text.substr(6))) == 0)
+    throw UsageError(fmt::format("--layers {}: every how many? From 1 on", text));
+  if (every > 0) {
+    for (int k = 0; k < model_layers; k += every) layers.push_back(k);
+    return layers;
+  }
+  std::istringstream parts(text);
+  for (std::string part; std::getline(parts, part, ',');) {
+    const int layer = number(part);
+    if (layer >= model_layers)
+      throw UsageError(
+          fmt::format("--layers {}: there is no layer {}; the model has layers 0 to {}", text, layer, model_layers - 1));
+    layers.push_back(layer);
+  }
+  if (layers.empty()) throw UsageError("--layers: name a layer at least, or all");
+  std::sort(layers.begin(), layers.end());
+  layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
+  return layers;
+}
+
+}  // namespace slacktier

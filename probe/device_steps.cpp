@@ -1,6 +1,7 @@
 #include "probe/device_steps.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 
 #include <fmt/format.h>
@@ -70,7 +71,7 @@ std::optional<double> DeviceSteps::stamped(std::vector<double>& reached_ms) {
   return step;
 }
 
-double injector_latency_ms(Device& device, const std::string& injector) {
+InjectorLatency injector_latency(Device& device, const std::string& injector) {
   constexpr double delay_ms = 1;
   constexpr int steps = 40;
   SyntheticModel nothing(device, {0}, "");
@@ -82,7 +83,10 @@ double injector_latency_ms(Device& device, const std::string& injector) {
     const double took = once.hooked(0, {&delay, 1});
     if (i >= steps / 10) late.push_back(took - delay_ms);
   }
-  return median(late);
+  const double middle = median(late);
+  std::vector<double> apart;
+  for (const double ms : late) apart.push_back(std::abs(ms - middle));
+  return {middle, 1.4826 * median(apart)};
 }
 
 }  // namespace slacktier

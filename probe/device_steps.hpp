@@ -47,7 +47,10 @@ class DeviceSteps final : public StepRunner {
 };
 
 // How long after the end of a delay the layer's own work goes on: median over steps of nothing but one hook, in ms. With a
-// GPU's host nodes some microseconds, on the cpu device what a thread takes to wake.
-double injector_latency_ms(Device& device, const std::string& injector);
+// GPU's host nodes some microseconds, on the cpu device what a thread takes to wake, which differs from step to step.
+struct InjectorLatency {
+  double ms = 0, noise_ms = 0;  // robust standard deviation of one step
+};
+InjectorLatency injector_latency(Device& device, const std::string& injector);
 
 }  // namespace slacktier

@@ -34,6 +34,7 @@ class Search {
   Search(StepRunner& steps, const SearchSettings& settings) : steps_(steps), settings_(settings), random_(settings.seed) {
     idle_.resize(steps.injectors());
     first_hook_.resize(steps.injectors());
+    first_places_.resize(steps.injectors());
     for (std::size_t i = 0; i < steps.injectors(); ++i)
       for (std::size_t l = 0; l < settings.layers.size(); ++l) {
         Target target;
@@ -57,12 +58,26 @@ class Search {
   }
   bool late() const { return settings_.seconds() >= settings_.max_seconds; }
 
-  void run_plain() { plain_.push_back(steps_.plain()), ++place_; }
+  void run_plain() {
+    plain_places_.push_back(place_++);
+    plain_.push_back(steps_.plain());
+  }
+  void run_first(std::size_t i) {
+    first_places_[i].push_back(place_++);
+    first_hook_[i].push_back(steps_.first_hook(i));
+  }
+  // How much longer steps were than idle ones around them: what drifts cancels out.
+  double over_idle(const std::vector<double>& ms, const std::vector<double>& places, std::size_t i) const {
+    std::vector<double> over;
+    for (std::size_t n = 0; n < ms.size(); ++n) over.push_back(ms[n] - idle_[i].at(places[n]));
+    return median(over);
+  }
   void run_idle(std::size_t i) { idle_[i].add(place_++, steps_.hooked(i, {})); }
   void run_stamped() {
     std::vector<double> reached;
     if (const auto step = steps_.stamped(reached)) {
       stamped_.push_back(*step);
+      stamped_places_.push_back(place_);
       for (std::size_t l = 0; l < settings_.layers.size(); ++l) {
         reached_.resize(settings_.layers.size());
         reached_[l].push_back(reached.at(static_cast<std::size_t>(settings_.layers[l])));
@@ -95,7 +110,7 @@ class Search {
       run_plain();
       for (std::size_t j = 0; j < idle_.size(); ++j) {
         run_idle(j);
-        first_hook_[j].push_back(steps_.first_hook(j)), ++place_;
+        run_first(j);
       }
       run_stamped();
     }
@@ -205,7 +220,7 @@ class Search {
   void between(std::size_t n) {
     run_plain();
     const std::size_t i = n % idle_.size();
-    first_hook_[i].push_back(steps_.first_hook(i)), ++place_;
+    run_first(i);
     run_stamped();
   }
 
@@ -217,10 +232,11 @@ class Search {
     result.noise_ms = noise_;
     result.threshold_ms = threshold_;
     for (std::size_t i = 0; i < idle_.size(); ++i) {
-      result.first_hook_ms.push_back(median(first_hook_[i]));
-      result.hooked_ms.push_back(median(idle_[i].steps()));
+      const double hooks = -over_idle(plain_, plain_places_, i);
+      result.hooked_ms.push_back(result.step_ms + hooks);
+      result.first_hook_ms.push_back(result.step_ms + hooks + over_idle(first_hook_[i], first_places_[i], i));
     }
-    if (!stamped_.empty()) result.stamps_ms = median(stamped_) - result.step_ms;
+    if (!stamped_.empty()) result.stamps_ms = over_idle(stamped_, stamped_places_, 0) - over_idle(plain_, plain_places_, 0);
     result.drift_ms = idle_[0].drift();
     if (result.drift_ms)
       result.drifted = !result.drift_ms->covers(0) &&
@@ -297,7 +313,9 @@ class Search {
       const InjectorEstimate& other = layer.injectors[i];
       if (!other.w_ms || !other.lo_ms) continue;
       const double apart = std::abs(*other.w_ms - *first.w_ms);
-      const double noise = half + (*other.hi_ms - *other.lo_ms) / 2;
+      double noise = half + (*other.hi_ms - *other.lo_ms) / 2;
+      // What a step's latency differs by, a whole run's may, too: it depends on the state that threads and clocks are in.
+      for (const double latency : settings_.latency_noise_ms) noise += latency;
       if (apart > std::max({fine_ms, fine_share * *first.w_ms, noise}))
         return end(WindowStatus::disagree,
                    fmt::format("injectors disagree: {:.3f} and {:.3f} ms", *first.w_ms, *other.w_ms));
@@ -318,8 +336,8 @@ class Search {
   std::mt19937_64 random_;
   std::vector<Target> targets_;
   std::vector<DriftingBaseline> idle_;  // by injector
-  std::vector<double> plain_, stamped_;
-  std::vector<std::vector<double>> first_hook_, reached_;
+  std::vector<double> plain_, stamped_, plain_places_, stamped_places_;
+  std::vector<std::vector<double>> first_hook_, first_places_, reached_;
   double place_ = 0;
   double step_ = 0, noise_ = 0, threshold_ = 0;
   std::string unmet_;

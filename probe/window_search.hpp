@@ -35,8 +35,9 @@ class StepRunner {
 struct SearchSettings {
   std::vector<int> layers;  // hooked, ascending
   int model_layers = 0;
-  std::vector<double> latency_ms;      // of each injector: from the end of the delay until the layer goes on
-  std::optional<double> threshold_ms;  // a delta above it is a delay; empty: from the noise
+  std::vector<double> latency_ms;        // of each injector: from the end of the delay until the layer goes on
+  std::vector<double> latency_noise_ms;  // of one step; empty: none
+  std::optional<double> threshold_ms;    // a delta above it is a delay; empty: from the noise
   double max_seconds = 60;
   double watchdog_ms = 1000;
   int min_rounds = 3, max_rounds = 24;

@@ -65,7 +65,11 @@ SearchSettings search_settings(Device& device, const ProbeModel& model, const Wi
   SearchSettings settings;
   settings.layers = options.layers;
   settings.model_layers = model.layers();
-  for (const std::string& injector : options.injectors) settings.latency_ms.push_back(injector_latency_ms(device, injector));
+  for (const std::string& injector : options.injectors) {
+    const InjectorLatency latency = injector_latency(device, injector);
+    settings.latency_ms.push_back(latency.ms);
+    settings.latency_noise_ms.push_back(latency.noise_ms);
+  }
   settings.threshold_ms = options.threshold_ms;
   settings.max_seconds = options.max_seconds;
   settings.watchdog_ms = options.watchdog_ms;

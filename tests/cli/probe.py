@@ -38,7 +38,26 @@ class Probe(unittest.TestCase):
         self.assertIsNone(gate["release_us"]["p99"])
         self.assertEqual(json.loads(self.run_probe(*QUICK, "--format", "json").stdout)["results"]["idle_nodes"], 4)
 
-    def test_refusals(self):
+    def test_windows(self):
+        with tempfile.TemporaryDirectory() as folder:
+            out, plot = os.path.join(folder, "windows.json"), os.path.join(folder, "windows.svg")
+            ran = self.run_probe("windows", "--model-layers", "6", "--layer-ms", "2", "--layers", "0,3", "--max-seconds", "5", "--out", out,
+                                 "--plot", plot)
+            self.assertIn("idle hooks", ran.stdout)
+            with open(out, encoding="utf-8") as file:
+                written = json.load(file)
+            self.assertEqual([layer["k"] for layer in written["results"][0]["layers"]], [0, 3])
+            self.assertEqual(written["results"][0]["step_ms"], 12)
+            with open(plot, encoding="utf-8") as file:
+                self.assertIn("<svg", file.read())
+            self.assertIn("synthetic", self.run_probe("compare", out, out, "--format", "md").stdout)
+        self.assertIn("Eq. 1", self.run_probe("both", "--pairs", "1:12", "--steps", "4", "--max-seconds", "3", "-q").stdout)
+
+    def test_windows_refusals(self):
+        for code, part, arguments in [(2, "unknown model", ["--model", "gpt"]), (2, "no layer 7", ["--model-layers", "6", "--layers", "7"]),
+                                      (2, "--watchdog-ms", ["--watchdog-ms", "5", "--layers", "1"]), (2, "unknown injector", ["--injector", "x"]),
+                                      (2, "unknown device", ["--device", "gpu"])]:
+            self.assertIn(part, self.run_probe("windows", *arguments, code=code).stderr)
         for code, part, arguments in [(2, "subcommand", []), (2, "unknown device", ["gates", "--device", "gpu"]),
                                       (2, "at least 1", ["gates", "--samples", "0"]), (2, "--layer-us", ["gates", "--layer-us", "-1"]),
                                       (2, "--format", ["gates", "--format", "xml"])]:

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
@@ -32,6 +33,7 @@ class CountingStream final : public Stream {
   void reset(Signal& signal) override { count().reset(signal); }
   void post(Post& post) override { count().post(post); }
   void timestamp(std::int64_t* at) override { count().timestamp(at); }
+  void wait_until(const std::int64_t* since, const std::int64_t* duration) override { count().wait_until(since, duration); }
   void synchronize() override {
     ++calls_.synchronizes;
     below_->synchronize();
@@ -69,6 +71,9 @@ class CountingDevice final : public Device {
   DeviceFacts facts() const override { return below_.facts(); }
   std::unique_ptr<Stream> create_stream(const std::string& name) override {
     return std::make_unique<CountingStream>(below_.create_stream(name), calls);
+  }
+  std::unique_ptr<Stream> adopt_stream(std::uintptr_t native, const std::string& name) override {
+    return std::make_unique<CountingStream>(below_.adopt_stream(native, name), calls);
   }
   std::unique_ptr<Event> create_event() override { return below_.create_event(); }
   void begin_capture(Stream& stream) override { below_.begin_capture(dynamic_cast<CountingStream&>(stream).below()); }

@@ -84,37 +84,6 @@ SLACKTIER_KERNEL move_block(CopyArgs args) {
   if (word == 0x9E3779B97F4A7C15u) args.out[0] = std::byte{1};
 }
 
-// Two values at a time: E4M3 bits in the upper part of a BF16 number are the value times 2^-120, subnormals included; two
-// exact multiplications bring it to its place, for scales from 10 to 234.
-__device__ __forceinline__ std::uint32_t times(std::uint32_t pair, std::uint32_t factors) {
-  std::uint32_t product;
-  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(product) : "r"(pair), "r"(factors), "r"(0x80008000u));
-  return product;
-}
-template <std::uint32_t selector>
-__device__ __forceinline__ std::uint32_t bytes_of(std::uint32_t word) {
-  std::uint32_t result;
-  asm("prmt.b32 %0, %1, 0, %2;" : "=r"(result) : "r"(word), "n"(selector));
-  return result;
-}
-__device__ __forceinline__ void dequantise_eight(const Bytes8& bytes, std::uint32_t scale, std::uint32_t* out) {
-  if (scale - 10u > 224u) {
-    for (int w = 0; w < 2; ++w) dequantise_four(bytes.word[w], scale, out + 2 * w);
-    return;
-  }
-  const std::uint32_t factor = (scale + 20u) << 7, factors = factor | factor << 16;
-  const auto pair = [factors](std::uint32_t tops, std::uint32_t nan) {
-    const std::uint32_t small = (tops & 0x80008000u) | (tops >> 4 & 0x07F007F0u);
-    return (times(times(small, 0x71807180u), factors) & ~nan) | (0x7FC07FC0u & nan);
-  };
-  for (int w = 0; w < 2; ++w) {
-    // The top bit of each NaN byte, then all bits of its half.
-    const std::uint32_t nan = ((bytes.word[w] & 0x7F7F7F7Fu) + 0x01010101u) & 0x80808080u;
-    out[2 * w] = pair(bytes_of<0x1404>(bytes.word[w]), bytes_of<0x9988>(nan));
-    out[2 * w + 1] = pair(bytes_of<0x3424>(bytes.word[w]), bytes_of<0xBBAA>(nan));
-  }
-}
-
 // Where a block's descriptors are fetched: once, through shared memory; by each thread with a plain load, which a cache of
 // the multiprocessor may merge; or by the first lanes of each warp for all of it.
 enum class Fetch { shared, plain, warp };
@@ -161,11 +130,11 @@ __global__ void __launch_bounds__(rows* lanes) gather_rows(GatherArgs args) {
   for (std::uint32_t p = 0; p < parts; ++p) {
     const std::uint32_t part = lane + p * lanes;
     if constexpr (packed) {
-      Bytes16 result;
-      dequantise_eight(loaded[p].bytes, loaded[p].scale, result.word);
-      *reinterpret_cast<Bytes16*>(out + 8 * part) = result;
-    } else {
       Fp8Part::deliver(loaded[p], out + 8 * part);
+    } else {
+      Bytes16 result;
+      for (int w = 0; w < 2; ++w) dequantise_four(loaded[p].bytes.word[w], loaded[p].scale, result.word + 2 * w);
+      *reinterpret_cast<Bytes16*>(out + 8 * part) = result;
     }
     if (record.fill != no_slot) Fp8Part::fill(loaded[p], args.cache, record.fill, part);
   }

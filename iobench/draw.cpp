@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <cstdint>
 #include <random>
-#include <unordered_set>
 
 #include "platforms/error.hpp"
 
@@ -65,10 +65,17 @@ void draw_pages(std::uint64_t seed, std::uint32_t rank, int layer, std::uint64_t
         fmt::format("{} different pages of layer {} are wanted, the image (or --span) has {}", count, layer, pages));
   std::mt19937_64 random(mix(mix(mix(mix(seed) ^ rank) ^ static_cast<std::uint64_t>(layer)) ^ batch));
   out.clear();
-  std::unordered_set<std::uint64_t> drawn;
-  drawn.reserve(count);
-  while (out.size() < count)
-    if (const std::uint64_t page = random() % pages; drawn.insert(page).second) out.push_back(page);
+  // Pages drawn so far, hashed, at most half full: an allocation a page would cost more than reading it from memory.
+  std::vector<std::uint64_t> drawn(std::bit_ceil(std::size_t{2} * count + 2), UINT64_MAX);
+  const std::size_t mask = drawn.size() - 1;
+  while (out.size() < count) {
+    const std::uint64_t page = random() % pages;
+    std::size_t slot = (page * 0x9E3779B97F4A7C15u >> 20) & mask;
+    while (drawn[slot] != UINT64_MAX && drawn[slot] != page) slot = (slot + 1) & mask;
+    if (drawn[slot] == page) continue;
+    drawn[slot] = page;
+    out.push_back(page);
+  }
 }
 
 }  // namespace slacktier

@@ -12,21 +12,23 @@ std::string fio_job(const LoadOptions& load, const std::vector<LayerPages>& page
   std::uint32_t batch = 0;
   for (const LayerPages& layer : pages) batch += layer.pages;
   const auto threads = static_cast<std::uint32_t>(load.settings.threads);
-  std::string job =
-      "; the load of slacktier-iobench run, one section a disk; clat max of a batch is what T is here\n[global]\n";
+  std::string job = "; the load of slacktier-iobench run, one section a disk; run it with: fio --readonly FILE\n[global]\n";
   std::uint64_t page_bytes = 4096;
   for (const ImageHeader& image : load.images) page_bytes = image.geometry.page_bytes;
-  const bool buffered = load.source == "buffered" || load.source == "mmap";
+  const bool buffered = load.source == "buffered" || load.source == "mmap" || !load.settings.direct;
   job += fmt::format("ioengine={}\n", load.source == "pread" ? "psync" : load.source == "mmap" ? "mmap" : "io_uring");
   job += fmt::format("rw=randread\nbs={}\ndirect={}\nnorandommap\nrandrepeat=1\nrandseed={}\n", page_bytes, buffered ? 0 : 1,
                      load.seed);
-  job += "time_based\nruntime=20\nthread\ngroup_reporting\nreadonly\ninvalidate=0\n";
+  job += "time_based\nruntime=20\nthread\ngroup_reporting\ninvalidate=0\n";
   if (load.source == "uring") job += "fixedbufs\nregisterfiles\n";
   for (std::size_t i = 0; i < load.images.size(); ++i) {
     const ImageHeader& image = load.images[i];
-    const std::uint64_t begin = image.segments.front().base;
-    std::uint64_t end = begin;
+    // Only the layers that are read.
+    std::uint64_t begin = UINT64_MAX, end = 0;
     for (const ImageSegment& segment : image.segments) {
+      if (std::none_of(pages.begin(), pages.end(), [&](const auto& layer) { return layer.layer == segment.layer; }))
+        continue;
+      begin = std::min(begin, segment.base);
       const std::uint64_t stored = load.span_pages ? std::min(load.span_pages, segment.stored_pages) : segment.stored_pages;
       end = std::max(end, segment.base + stored / image.paths.size() * page_bytes);
     }

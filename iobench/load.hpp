@@ -48,7 +48,10 @@ struct BatchTime {
   Nanos begin = 0;                // on the monotonic clock
   Nanos end = 0;                  // the last page of all
   Nanos cpu = 0;                  // of the whole process from begin to end
-  std::uint64_t zero_pages = 0;   // of an unstamped device
+  // From the call of run to its return, with drawing the pages and looking at their faults: what reading over and over
+  // takes.
+  Nanos cycle = 0, cycle_cpu = 0;
+  std::uint64_t zero_pages = 0;  // of an unstamped device
 };
 
 class Load {

@@ -24,6 +24,8 @@ void keep(PointSamples& point, const BatchTime& time, Nanos intended, Nanos orig
   point.wall_us.push_back(us(time.end - time.begin));
   point.start_s.push_back(static_cast<double>(time.begin - origin) / 1e9);
   point.cpu_us += us(time.cpu);
+  point.cycle_us += us(time.cycle);
+  point.cycle_cpu_us += us(time.cycle_cpu);
   point.zero_pages += time.zero_pages;
 }
 
@@ -55,6 +57,7 @@ Measurement measure(Load& load, const std::vector<std::vector<LayerPages>>& poin
   const Clock& clock = monotonic_clock();
   const Nanos origin = clock.now();
   const Nanos deadline = origin + static_cast<Nanos>(options.max_seconds * 1e9);
+  const Nanos warm = origin + static_cast<Nanos>(options.max_seconds * 1e8);  // at most a tenth of the time warms up
   const std::uint32_t per_round =
       options.whole_time ? 50 : std::max(1u, (options.batches + options.rounds - 1) / options.rounds);
   std::mt19937_64 random(options.seed);
@@ -79,6 +82,7 @@ Measurement measure(Load& load, const std::vector<std::vector<LayerPages>>& poin
         // Each point gets one batch in each round, however late it is.
         late = late || clock.now() > deadline;
         if (result.interrupted || (late && ran > 0)) break;
+        if (warm_up && ran > 0 && clock.now() > warm) break;
         const BatchTime time = load.run(point.pages, batch++, intended);
         const Nanos due = intended;
         if (options.period > 0) intended += options.period;

@@ -30,6 +30,7 @@ struct PointSamples {
   std::vector<double> start_s;                                    // of each batch, from the measurement's begin
   std::vector<std::size_t> round_end;                             // batches up to the end of each round
   double cpu_us = 0;
+  double cycle_us = 0, cycle_cpu_us = 0;         // sums over the batches of BatchTime::cycle
   std::uint64_t page_reads = 0, zero_pages = 0;  // of all ranks
 
   // Means of the rounds of one layer's T_k: what intervals are computed from, since batches of a round are not independent.

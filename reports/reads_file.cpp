@@ -53,6 +53,10 @@ Json write(const ReadPoint& point) {
                {"t_us", by_layer(point.t_us, statistics)}};
   if (!point.response_us.empty()) json["response_us"] = by_layer(point.response_us, statistics);
   json["cpu_us_per_page"] = or_null(point.cpu_us_per_page);
+  if (point.batch_us) json["batch_us"] = to_json(*point.batch_us);
+  if (point.cycle_us) json["cycle_us"] = *point.cycle_us;
+  if (point.cycle_cpu_us_per_page) json["cycle_cpu_us_per_page"] = *point.cycle_cpu_us_per_page;
+  if (point.pages_per_s) json["pages_per_s"] = *point.pages_per_s;
   if (point.samples) json["samples"] = {{"file", point.samples->file}, {"sha256", point.samples->sha256}};
   if (!point.intervals.empty()) {
     json["intervals"] = Json::array();
@@ -70,6 +74,10 @@ ReadPoint read_point(const FieldReader& in) {
   point.t_us = distributions(in, "t_us");
   point.response_us = distributions(in, "response_us");
   if (in.has("cpu_us_per_page")) point.cpu_us_per_page = in.maybe<double>("cpu_us_per_page");
+  if (in.has("batch_us")) point.batch_us = distribution_from(in.object("batch_us"));
+  if (in.has("cycle_us")) point.cycle_us = in.maybe<double>("cycle_us");
+  if (in.has("cycle_cpu_us_per_page")) point.cycle_cpu_us_per_page = in.maybe<double>("cycle_cpu_us_per_page");
+  if (in.has("pages_per_s")) point.pages_per_s = in.maybe<double>("pages_per_s");
   if (in.has("samples")) {
     const FieldReader samples = in.object("samples");
     point.samples = SampleFile{samples.get<std::string>("file"), samples.get<std::string>("sha256")};

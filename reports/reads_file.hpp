@@ -26,7 +26,10 @@ struct ReadPoint {
   std::map<int, Distribution> t_us;         // T_k: the first layer's first page submitted until the layer's last page is in
   std::map<int, Distribution> response_us;  // of paced batches: from the intended start until the layer's last page is in
   std::optional<double> cpu_us_per_page;
-  std::optional<SampleFile> samples;  // [batches][layers] of T_k in us, in the layers' order
+  // Of whole cycles: drawing the pages, the batch, looking at what came. Pages of all ranks.
+  std::optional<double> cycle_us, cycle_cpu_us_per_page, pages_per_s;
+  std::optional<Distribution> batch_us;  // begin of a batch until its last page of all is in
+  std::optional<SampleFile> samples;     // [batches][layers] of T_k in us, in the layers' order
   std::vector<ReadInterval> intervals;
   std::string reason;
 };

@@ -58,6 +58,8 @@ struct SourceOptions {
   std::uint32_t queue_depth = 128;
   Registration registration = Registration::automatic;
   std::vector<int> cpus;  // pins of the I/O threads, in turn; empty: free
+  // Of uring: false reads through the page cache, which leaves nothing but the cost of software. For measurements of that.
+  bool direct = true;
   // Of sources that read through the page cache.
   bool drop_cache = false;  // what the cache holds of the image is dropped when the source is opened
   bool hints = true;        // all pages of a batch are announced (WILLNEED) before the first is waited for

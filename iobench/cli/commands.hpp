@@ -30,7 +30,7 @@ Command add_preflight(CLI::App& app);
 struct ReadArguments {
   std::vector<std::string> disks, wrappers;
   std::uint32_t tenants = 1;
-  bool disk_per_rank = false, unstamped = false, verify_checksum = false;
+  bool disk_per_rank = false, unstamped = false, verify_checksum = false, page_cached = false;
   std::string pages, table, shard_map = "contiguous", misses, source = "uring", order = "layer-first", windows, cpus;
   std::uint32_t batch = 0, ranks = 1, page_bytes = 4096;
   std::uint64_t cache_rows = 0, create = 0, span = 0, seed = 1;

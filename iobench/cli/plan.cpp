@@ -88,6 +88,8 @@ void add_read_options(CLI::App& app, ReadArguments& a) {
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   app.add_option("--source", a.source, "Page source")->capture_default_str();
+  app.add_flag("--page-cached", a.page_cached,
+               "Let source uring read through the page cache: on a file that memory holds, what software alone costs");
   app.add_option("--wrap", a.wrappers, "Wrapper around the source, such as delayed:latency_us=15,gb_per_s=12.5; repeatable")
       ->allow_extra_args(false)
       ->type_name("NAME:KEY=VALUE,…");
@@ -197,6 +199,12 @@ ReadPlan plan_reads(const ReadArguments& arguments) {
   plan.load.settings.threads = arguments.threads;
   plan.load.settings.verify_checksum = arguments.verify_checksum;
   plan.load.settings.cpus = parse_cpus(arguments.cpus);
+  if (arguments.page_cached) {
+    if (arguments.source != "uring")
+      throw UsageError(fmt::format("--page-cached: is for source uring, not {}", arguments.source));
+    plan.load.settings.direct = false;
+    plan.warnings.push_back({"page_cached", "reads go through the page cache: times are of software, not of the disk", ""});
+  }
   if (arguments.tenants > 1) plan.load.wrappers.push_back(fmt::format("shared:tenants={}", arguments.tenants));
   for (const auto& wrapper : arguments.wrappers) plan.load.wrappers.push_back(wrapper);
   for (const auto& wrapper : arguments.wrappers) plan.labels.push_back("wrapped: " + wrapper);

@@ -42,7 +42,7 @@ ReadResult describe_load(const ReadPlan& plan, const LoadOptions& options, const
   result.verify = !options.stamped ? "unstamped" : options.settings.verify_checksum ? "checksum" : "stamp";
   ReadEngine engine;
   engine.effective = load.describe();
-  engine.direct = !uses_page_cache(options.source);
+  engine.direct = !uses_page_cache(options.source) && options.settings.direct;
   engine.fixed_buffers = load.registered_bytes() > 0;
   engine.fixed_files = options.source == "uring";
   result.engine = engine;
@@ -61,6 +61,15 @@ ReadPoint point_result(const PointSamples& samples, std::uint32_t ranks, const s
     if (!samples.response_us[l].empty()) point.response_us[k] = tail_distribution(samples.response_us[l]);
   }
   if (samples.page_reads > 0) point.cpu_us_per_page = samples.cpu_us / static_cast<double>(samples.page_reads * ranks);
+  if (batches > 0) {
+    point.batch_us = tail_distribution(samples.wall_us);
+    point.cycle_us = samples.cycle_us / static_cast<double>(batches);
+  }
+  if (samples.page_reads > 0) {
+    const auto pages = static_cast<double>(samples.page_reads * ranks);
+    point.cycle_cpu_us_per_page = samples.cycle_cpu_us / pages;
+    point.pages_per_s = pages / samples.cycle_us * 1e6;
+  }
   if (!folder.empty() && batches > 0) {
     std::vector<double> values;
     for (std::size_t b = 0; b < batches; ++b)

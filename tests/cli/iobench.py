@@ -141,7 +141,7 @@ class Iobench(unittest.TestCase):
         self.assertIn("direct I/O", ran.stdout)
         job = self.call("run", "--disk", self.image, "--pages", "1:30,14:20", "--print-fio").stdout
         self.assertIn("iodepth_batch_complete_min=50", job)
-        self.assertIn("readonly", job)
+        self.assertIn("fio --readonly", job)
         self.refused(2, ["no-such-folder"], "preflight", "/no-such-folder/x/y")
 
     def test_formats_and_dry_run(self):

@@ -50,7 +50,7 @@ int open_ring(io_uring& ring, unsigned in_flight) {
 class UringSource final : public PageSource {
  public:
   UringSource(const ImageHeader& header, const PagePool& pool, const SourceOptions& options)
-      : disks_(header),
+      : disks_(header, options.direct ? OpenDisks::Access::direct : OpenDisks::Access::page_cache),
         pool_(pool),
         options_(options),
         readers_(disks_.count() * static_cast<std::size_t>(options.threads)) {
@@ -79,7 +79,8 @@ class UringSource final : public PageSource {
   }
 
   std::string describe() const override {
-    return fmt::format("io_uring O_DIRECT, {} thread(s) x {} disk(s), {}", options_.threads, disks_.count(),
+    return fmt::format("io_uring {}, {} thread(s) x {} disk(s), {}", options_.direct ? "O_DIRECT" : "through the page cache",
+                       options_.threads, disks_.count(),
                        fixed_buffers_ ? "registered buffers" : "buffers not registered" + unregistered_reason_);
   }
   std::size_t registered_bytes() const override { return fixed_buffers_ ? pool_.bytes() * readers_.size() : 0; }

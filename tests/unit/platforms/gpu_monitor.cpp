@@ -170,7 +170,8 @@ TEST_CASE("ROCm SMI's answers are read, clocks and link from sysfs", "[gpu_monit
 }
 
 TEST_CASE("warnings name throttling, heat and a slow link, and nothing else", "[gpu_monitor]") {
-  const PlatformProfile& h200 = platform_profile(nvidia());
+  const DeviceFacts facts = nvidia();
+  const PlatformProfile& h200 = platform_profile(facts);
   GpuReading good;
   good.temperature_c = 50;
   good.throttle = {"gpu_idle"};

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <sstream>
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
 
 #include "reports/results_file.hpp"
 #include "tests/catch.hpp"
@@ -21,19 +25,24 @@ std::size_t widest_line(const std::string& text) {
   return widest;
 }
 
-const char* head =
-    "model DeepSeek-V4.1-Flash · table engram_v41 · R 4 · measured ranks 3 · shards contiguous · device cpu · B 128 · q 1 · "
-    "blocks 2\n"
-    "4 KiB pages, 15 rows each\n"
-    "warning: windows: the paper's 4xH200, not this machine\n"
-    "\n";
+// A table's expected text: its title, the head that all share, and the rest.
+std::string headed(std::string_view title, std::string_view rest) {
+  constexpr std::string_view head =
+      "model DeepSeek-V4.1-Flash · table engram_v41 · R 4 · measured ranks 3 · shards contiguous · device cpu · B 128 · q 1 "
+      "· "
+      "blocks 2\n"
+      "4 KiB pages, 15 rows each\n"
+      "warning: windows: the paper's 4xH200, not this machine\n"
+      "\n";
+  return fmt::format("{}\n{}{}", title, head, rest);
+}
 
 }  // namespace
 
 TEST_CASE("the overhead table as text", "[results_table]") {
   const std::string text = render(overhead_table(read_envelope(example_path("results"))), TableFormat::text);
-  const std::string expected =
-      std::string("Decode step by placement\n") + head +
+  const std::string expected = headed(
+      "Decode step by placement",
       "configuration          load    mean    p50    p99  slowdown  95% interval       p  host  meas.  wrong  paper\n"
       "                                 ms     ms     ms         %             %           GiB    GiB   rows      %\n"
       "---------------------  -----  -----  -----  -----  --------  ------------  ------  ----  -----  -----  -----\n"
@@ -47,14 +56,14 @@ TEST_CASE("the overhead table as text", "[results_table]") {
       "–: p99 needs 662 samples\n"
       "paper: the published slowdown of the same configuration, on its own machine\n"
       "host: what the placement needs per node at the table's full size; meas.: what this process holds (resident, "
-      "registered)\n";
+      "registered)\n");
   CHECK(text == expected);
 }
 
 TEST_CASE("the layer table as text", "[results_table]") {
   const std::string text = render(layer_table(read_envelope(example_path("results"))), TableFormat::text);
-  const std::string expected =
-      std::string("Lookups and reads by layer and rank\n") + head +
+  const std::string expected = headed(
+      "Lookups and reads by layer and rank",
       "configuration          load    k  rank   hit  reuse  pages  p99   miss  resolve  submit   T_k   p99   W_k  stall   "
       "p99\n"
       "                                           %      %   step           %       µs      ms    ms    ms    ms     ms    "
@@ -75,7 +84,7 @@ TEST_CASE("the layer table as text", "[results_table]") {
       "a page\n"
       "submit: from t = 0, of the first layer it is s; T_k: last page's arrival - s; stall: the stream's measured wait at "
       "the "
-      "gate\n";
+      "gate\n");
   CHECK(text == expected);
 }
 

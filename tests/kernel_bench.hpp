@@ -1,12 +1,17 @@
-// Where kernels are tried: a device, its stream, and memory for their arguments. Knows no test library.
+// Where kernels are tried: a device, its stream, memory for their arguments, and arguments that several need. Knows no test
+// library.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <vector>
 
 #include "platforms/device.hpp"
+#include "tier/descriptor.hpp"
+#include "tier/gather.hpp"
+#include "tier/table.hpp"
 
 namespace slacktier::testing {
 
@@ -50,5 +55,31 @@ class KernelBench {
   std::unique_ptr<Stream> stream_;
   std::vector<std::unique_ptr<Buffer>> buffers_;
 };
+
+// A gather of all 65,536 pairs of value and scale, as hits: row s of the cache holds the values 0 to 255 at scale s. Its
+// output, 256 rows of 256 numbers, is the caller's.
+inline GatherArgs every_pair(KernelBench& bench, OutputFormat output) {
+  TableSpec spec;
+  spec.format = RecordFormat::fp8_e4m3_block32;
+  spec.row_values = 256;
+  spec.row_bytes = 264;
+  std::vector<std::byte> values, scales;
+  std::vector<Descriptor> descriptors;
+  for (std::uint32_t scale = 0; scale < 256; ++scale) {
+    for (std::uint32_t value = 0; value < 256; ++value) values.push_back(static_cast<std::byte>(value));
+    for (int block = 0; block < 8; ++block) scales.push_back(static_cast<std::byte>(scale));
+    descriptors.push_back(Descriptor::hit(scale));
+  }
+  GatherArgs args;
+  args.cache = cache_layout(spec);
+  args.cache.values = bench.on_device(values);
+  args.cache.scales = bench.on_device(scales);
+  args.descriptors = bench.mapped(descriptors);
+  args.output = output;
+  args.lookups = 256;
+  args.row_values = spec.row_values;
+  args.row_bytes = spec.row_bytes;
+  return args;
+}
 
 }  // namespace slacktier::testing

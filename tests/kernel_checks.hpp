@@ -147,28 +147,9 @@ inline void check_gather(Device& device, const GatherCase& wanted) {
 
 // All 65,536 pairs of value and scale, as hits.
 inline void check_every_pair(Device& device, OutputFormat output) {
-  TableSpec spec;
-  spec.format = RecordFormat::fp8_e4m3_block32;
-  spec.row_values = 256;
-  spec.row_bytes = 264;
-  GatherArgs args;
-  args.cache = cache_layout(spec);
-  std::vector<std::byte> values, scales;
-  std::vector<Descriptor> descriptors;
-  for (std::uint32_t scale = 0; scale < 256; ++scale) {
-    for (std::uint32_t value = 0; value < 256; ++value) values.push_back(static_cast<std::byte>(value));
-    for (int block = 0; block < 8; ++block) scales.push_back(static_cast<std::byte>(scale));
-    descriptors.push_back(Descriptor::hit(scale));
-  }
   KernelBench bench(device);
-  args.cache.values = bench.on_device(values);
-  args.cache.scales = bench.on_device(scales);
-  args.descriptors = bench.mapped(descriptors);
-  args.output = output;
+  GatherArgs args = every_pair(bench, output);
   args.out = bench.on_device(std::vector<std::uint32_t>(65536));
-  args.lookups = 256;
-  args.row_values = spec.row_values;
-  args.row_bytes = spec.row_bytes;
   bench.stream().launch("tier.gather", args);
   const auto out = fetch_numbers(bench, args, 65536);
   std::string wrong;

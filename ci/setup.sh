@@ -18,8 +18,11 @@ fi
 python_packages() {
   local environment=$here/../build/python wanted
   mapfile -t wanted < <(sed -e 's/#.*//' "$here/python.txt" | awk 'NF {print $1}')
-  if "$environment/bin/python3" -c "import ${wanted[*]/%/;import }sys" 2>/dev/null; then return; fi
-  if ! python3 -m venv "$environment" >&2 || ! "$environment/bin/python3" -m pip -q --disable-pip-version-check --retries 2 install "${wanted[@]}" >&2; then
+  # Of the system's version, which the programs embed, whatever else is on the PATH.
+  local version='import sys; print(sys.version_info[:2])'
+  if [ "$("$environment/bin/python3" -c "$version" 2>/dev/null)" = "$(/usr/bin/python3 -c "$version")" ] &&
+    "$environment/bin/python3" -c "import ${wanted[*]/%/;import }sys" 2>/dev/null; then return; fi
+  if ! /usr/bin/python3 -m venv --clear "$environment" >&2 || ! "$environment/bin/python3" -m pip -q --disable-pip-version-check --retries 2 install "${wanted[@]}" >&2; then
     say "without the Python packages ${wanted[*]} (pip could not install them in build/python): tests that need them are skipped"
   fi
 }

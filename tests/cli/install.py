@@ -35,6 +35,8 @@ def check(prefix):
         path = os.path.join(prefix, "share", "doc", "slacktier", name)
         if not os.path.isfile(path) or os.path.getsize(path) == 0:
             wrong.append(f"{path} lacks")
+    if not os.path.isfile(os.path.join(prefix, "share", "slacktier", "python", "slacktier", "__init__.py")):
+        wrong.append("the Python package of the programs is not installed")
     schemas = glob.glob(os.path.join(prefix, "share", "slacktier", "schemas", "*.json"))
     if not schemas:
         wrong.append("no schema is installed")

@@ -23,6 +23,9 @@ CLEAN = {
     "tier/cli/main.cpp": '#include "tier/hash.hpp"\n#include "reports/table.hpp"\n#include "tier/cli/stage.hpp"\n',
     "tier/cli/stage.hpp": "",
     "harness/run.cpp": '#include "tier/hash.hpp"\n#include "reports/table.hpp"\nclock.sleep_until(now); auto s = "usleep(1)";\n',
+    "python/embedded.hpp": "",
+    "python/embedded.cpp": '#include "platforms/clock.hpp"\n#include "reports/table.hpp"\n',
+    "probe/torch.cpp": '#include "python/embedded.hpp"\n',
     "reports/table.hpp": '/* #include "tier/hash.hpp"\n   #include <thread> */\n',
     "tests/unit/tier/hash.cpp": '#include <thread>\n#include "tier/hash.hpp"\nstd::thread t;\n',
     "README.md": "a mapping of uncommon words: see ../work/ and $HOME/work/\n`tier/hash.hpp`, `tier/`, `tests/unit/ROOM/`, [x](tier/cli), `build/cpu`\n",
@@ -62,6 +65,7 @@ class Checks(unittest.TestCase):
                              ("tier/a.cpp", "reports/table.hpp"), ("tier/a.cpp", "harness/plan.hpp"),
                              ("reports/a.cpp", "platforms/clock.hpp"), ("reports/a.cpp", "tier/hash.hpp"),
                              ("iobench/a.cpp", "harness/plan.hpp"), ("probe/a.cpp", "harness/plan.hpp"),
+                             ("python/a.cpp", "probe/windows.hpp"), ("tier/a.cpp", "python/embedded.hpp"),
                              ("harness/a.cpp", "iobench/sweep.hpp"), ("tier/cli/a.cpp", "harness/plan.hpp"),
                              ("tier/a.cpp", "tests/catch.hpp")]:
             with self.subTest(name=name, target=target):

@@ -48,6 +48,7 @@ thread_tests() {
 }
 
 stage "set-up" ci/setup.sh || exit $?
+ci/setup_guest.sh || true  # without it the tests in a virtual machine are skipped, and say so
 closing="cpu: nothing was tested, its build failed"
 # The GPU runtimes that can be built here, into the same tree: CUDA where nvcc is, HIP where its packages can be had. One architecture of
 # NVIDIA's and its PTX do: the others differ in nothing that a compiler of one does not see. Tests on a GPU skip where there is none.

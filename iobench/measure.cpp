@@ -8,6 +8,7 @@
 #include <random>
 
 #include "platforms/clock.hpp"
+#include "platforms/error.hpp"
 
 namespace slacktier {
 namespace {
@@ -67,7 +68,7 @@ Measurement measure(Load& load, const std::vector<std::vector<LayerPages>>& poin
   std::vector<double> round_sums;  // of all points' mean T of their last layer
   bool late = false;
   Nanos intended = options.period > 0 ? clock.now() + options.period : 0;
-  for (std::uint32_t round = 0; !late && !result.interrupted; ++round) {
+  for (std::uint32_t round = 0; !late && !result.interrupted && !result.failure; ++round) {
     const bool warm_up = round == 0;
     std::shuffle(order.begin(), order.end(), random);
     double sum = 0;
@@ -83,7 +84,13 @@ Measurement measure(Load& load, const std::vector<std::vector<LayerPages>>& poin
         late = late || clock.now() > deadline;
         if (result.interrupted || (late && ran > 0)) break;
         if (warm_up && ran > 0 && clock.now() > warm) break;
-        const BatchTime time = load.run(point.pages, batch++, intended);
+        BatchTime time;
+        try {
+          time = load.run(point.pages, batch++, intended);
+        } catch (const DeviceError&) {
+          result.failure = std::current_exception();
+          break;
+        }
         const Nanos due = intended;
         if (options.period > 0) intended += options.period;
         if (!warm_up) keep(point, time, due, origin);
@@ -95,7 +102,7 @@ Measurement measure(Load& load, const std::vector<std::vector<LayerPages>>& poin
       if (options.progress)
         options.progress(std::min(1.0, std::max(options.whole_time ? 0.0 : static_cast<double>(round) / (options.rounds + 1),
                                                 static_cast<double>(clock.now() - origin) / 1e9 / options.max_seconds)));
-      if (result.interrupted) break;
+      if (result.interrupted || result.failure) break;
     }
     if (!warm_up && whole) round_sums.push_back(sum);
     if (round_sums.size() >= 3) {
@@ -108,7 +115,7 @@ Measurement measure(Load& load, const std::vector<std::vector<LayerPages>>& poin
   result.seconds = static_cast<double>(clock.now() - origin) / 1e9;
   for (PointSamples& point : result.points)
     for (const LayerPages& layer : point.pages) point.page_reads += std::uint64_t{layer.pages} * point.wall_us.size();
-  if (late && !options.whole_time && !result.interrupted) {
+  if (late && !options.whole_time && !result.interrupted && !result.failure) {
     if (round_sums.size() < options.rounds)
       result.unmet = fmt::format("{} of {} rounds within {:.0f} s", round_sums.size(), options.rounds, options.max_seconds);
     else if (!result.steady)

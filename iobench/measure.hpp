@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <string>
 #include <vector>
@@ -43,9 +44,11 @@ struct Measurement {
   std::string unmet;  // what was not reached in time; empty when all was
   double seconds = 0;
   bool interrupted = false;
+  std::exception_ptr failure;  // the DeviceError that ended it early: what had been read until then is kept
 };
 
-// The first round warms up and is not kept. Throws what Load::run throws.
+// The first round warms up and is not kept. A page that fails ends the measurement (`failure`); all else that Load::run
+// throws passes.
 Measurement measure(Load& load, const std::vector<std::vector<LayerPages>>& points, const MeasureOptions& options);
 
 }  // namespace slacktier

@@ -67,6 +67,9 @@ ReadResult describe_load(const ReadPlan& plan, const LoadOptions& options, const
 // Statistics of a measured point; raw samples go to `folder` as NAME.npy when it is not empty.
 ReadPoint point_result(const PointSamples& samples, std::uint32_t ranks, const std::string& folder, const std::string& name);
 
+// A measurement that was interrupted or met a page that failed says so among the warnings.
+void note_early_end(Envelope& envelope, const Measurement& measured);
+
 // Where the raw samples of a result file go: a folder beside it; empty for no file.
 std::string samples_folder(const std::string& out);
 

@@ -79,6 +79,17 @@ ReadPoint point_result(const PointSamples& samples, std::uint32_t ranks, const s
   return point;
 }
 
+void note_early_end(Envelope& envelope, const Measurement& measured) {
+  if (measured.interrupted) envelope.warnings.push_back({"interrupted", "interrupted: what had been read is reported", ""});
+  if (!measured.failure) return;
+  try {
+    std::rethrow_exception(measured.failure);
+  } catch (const std::exception& error) {
+    envelope.warnings.push_back(
+        {"read_failed", fmt::format("a read failed, what had been read before is reported: {}", error.what()), ""});
+  }
+}
+
 std::string samples_folder(const std::string& out) {
   if (out.empty()) return "";
   const std::filesystem::path file(out);

@@ -156,7 +156,7 @@ int run(const RunArguments& a, const Invocation& invocation) {
           judge(plan.windows->ms.at(plan.pages[l].layer), a.read.resolve_ms, measured.points[0], l, line, plan.batch));
       fits = fits && result.verdicts.back().fits != Fits::no;
     }
-  if (measured.interrupted) envelope.warnings.push_back({"interrupted", "interrupted: what had been read is reported", ""});
+  note_early_end(envelope, measured);
   set_read_results(envelope, {result});
   if (parse_table_format(a.read.format) == TableFormat::text) {
     for (const ReadVerdict& verdict : result.verdicts)
@@ -168,6 +168,7 @@ int run(const RunArguments& a, const Invocation& invocation) {
   tables.push_back(point_table(envelope));
   if (interval_s > 0) tables.push_back(interval_table(result.points[0]));
   deliver(envelope, a.read, tables);
+  if (measured.failure) std::rethrow_exception(measured.failure);
   if (measured.interrupted) throw Interrupted();
   return fits ? 0 : 1;
 }

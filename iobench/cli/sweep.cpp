@@ -72,6 +72,7 @@ int sweep(SweepArguments a, const Invocation& invocation) {
   std::vector<ReadResult> results;
   std::vector<std::string> lines;
   bool fits = true, stopped = false;
+  std::exception_ptr failure;
   for (std::size_t c = 0; c < loads.size() && !stopped; ++c) {
     Load load(loads[c], most);
     MeasureOptions options;
@@ -85,7 +86,9 @@ int sweep(SweepArguments a, const Invocation& invocation) {
       progress.advance(done - std::min(done, progress.done()));
     };
     const Measurement measured = measure(load, points, options);
-    stopped = measured.interrupted;
+    failure = measured.failure;
+    stopped = measured.interrupted || failure;
+    note_early_end(envelope, measured);
     ReadResult result = describe_load(plan, loads[c], load, false);
     for (std::size_t p = 0; p < measured.points.size(); ++p)
       if (!measured.points[p].wall_us.empty())
@@ -110,7 +113,7 @@ int sweep(SweepArguments a, const Invocation& invocation) {
     if (!result.points.empty()) results.push_back(std::move(result));
   }
   progress.finish();
-  if (stopped) envelope.warnings.push_back({"interrupted", "interrupted: what had been read is reported", ""});
+  if (failure && results.empty()) std::rethrow_exception(failure);
   if (results.empty()) throw Interrupted();
   set_read_results(envelope, results);
   if (parse_table_format(a.read.format) == TableFormat::text) {
@@ -121,6 +124,7 @@ int sweep(SweepArguments a, const Invocation& invocation) {
   if (plan.windows) tables.push_back(verdict_table(envelope));
   tables.push_back(point_table(envelope));
   deliver(envelope, a.read, tables);
+  if (failure) std::rethrow_exception(failure);
   if (stopped) throw Interrupted();
   return fits ? 0 : 1;
 }

@@ -1,0 +1,180 @@
+"""A virtual machine for tests of what a container has not: NVMe disks that may be written and pulled out, and soft-RoCE.
+
+One boot (some ten seconds, for all of it is emulated) runs many steps:
+
+    outcome = guest.run([guest.Step("devices", "ibv_devices"), ...], programs=["ibv_devices"], disks=[guest.Disk()])
+    outcome["devices"].status, .output, .errors
+
+A step is a shell script; what it leaves running in the background (command &) lives on through later steps. Files under /share come
+back: outcome.file("NAME"). Timings inside mean nothing, and on a busy machine all of it may take minutes.
+
+Exit status of a test that calls guest.main(): 0 passed, 77 skipped where no guest can be had (says why), 1 failed.
+"""
+
+import dataclasses
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+GUEST = os.path.join(os.path.dirname(os.path.dirname(HERE)), "build", "guest")
+PROGRAMS = os.environ.get("SLACKTIER_BIN", "")
+BUILD = os.environ.get("SLACKTIER_BUILD", "")
+
+RUN_STEPS = """
+status=0
+for step in /share/steps/*.sh; do
+  name=${step##*/}; name=${name%.sh}
+  echo "guest: $name"
+  ran=0
+  dash "$step" >"/share/steps/$name.out" 2>"/share/steps/$name.err" || ran=$?
+  echo "$ran" >"/share/steps/$name.status"
+done
+"""
+
+
+@dataclasses.dataclass
+class Step:
+    name: str
+    script: str
+
+
+@dataclasses.dataclass
+class Disk:
+    """An NVMe disk, empty at first; /dev/disks/SERIAL in the guest is its block device."""
+    serial: str = "guest-nvme"
+    mib: int = 256
+    sector: int = 512
+
+
+@dataclasses.dataclass
+class Ran:
+    status: int
+    output: str
+    errors: str
+
+    def __str__(self):
+        return f"exit {self.status}\n{self.output}{self.errors}"
+
+
+class Outcome:
+    def __init__(self, steps, files, console):
+        self.steps, self.files, self.console = steps, files, console
+
+    def __getitem__(self, name):
+        return self.steps[name]
+
+    def file(self, name):
+        """Bytes of a file that a step left in /share; None when it left none."""
+        return self.files.get(name)
+
+
+class Missing(Exception):
+    """No guest can be had here."""
+
+
+def require():
+    """Raises Missing, with the reason, where no guest can be started."""
+    if os.uname().machine != "x86_64":
+        raise Missing("the guest is made for x86-64")
+    for name in ["kernel", "linux-image"]:
+        if not os.path.exists(os.path.join(GUEST, name)):
+            raise Missing(f"there is no build/guest/{name}: ci/setup_guest.sh makes it, on Debian")
+    for program in ["qemu-system-x86_64", "busybox", "cpio"]:
+        if not shutil.which(program):
+            raise Missing(f"there is no {program}: ci/setup_guest.sh installs it, on Debian")
+
+
+def run(steps, programs=(), disks=(Disk(),), files=(), modules=(), seconds=840, memory_mib=768, cpus=2):
+    """Boots, runs the steps one after another, powers off. Raises Missing, or RuntimeError with the console when a step did
+    not end in time or the guest failed."""
+    require()
+    with tempfile.TemporaryDirectory(prefix="guest-", dir=BUILD or None) as scratch:
+        share = os.path.join(scratch, "share")
+        os.makedirs(os.path.join(share, "steps"))
+        # Disks by serial number: which of several comes first is the kernel's choice.
+        names = ("mkdir -p /dev/disks\nfor block in /sys/block/nvme*; do\n"
+                 "  ln -sf \"/dev/${block##*/}\" \"/dev/disks/$(cat \"$block/device/serial\" | tr -d ' ')\"\ndone\n")
+        scripts = [f"{number:03}-{step.name}" for number, step in enumerate(steps)]
+        for name, step in zip(scripts, steps):
+            with open(os.path.join(share, "steps", name + ".sh"), "w", encoding="utf-8") as file:
+                file.write(step.script + "\n")
+        build = [os.path.join(HERE, "build.sh"), "-g", GUEST, "-o", os.path.join(scratch, "initramfs")]
+        for flag, values in [("-b", programs), ("-f", files), ("-m", modules)]:
+            for value in values:
+                build += [flag, value]
+        subprocess.run([*build, names + RUN_STEPS], check=True, stdin=subprocess.DEVNULL)
+        console, status = boot(scratch, share, disks, seconds, memory_mib, cpus)
+        ran = {}
+        for name, step in zip(scripts, steps):
+            path = os.path.join(share, "steps", name)
+            if not os.path.exists(path + ".status"):
+                raise RuntimeError(f"step {step.name} did not end ({status}); the guest's console:\n{console}\n"
+                                   f"{text(path + '.out')}{text(path + '.err')}")
+            ran[step.name] = Ran(int(text(path + ".status")), text(path + ".out"), text(path + ".err"))
+        left = {}
+        for name in os.listdir(share):
+            if os.path.isfile(os.path.join(share, name)):
+                with open(os.path.join(share, name), "rb") as file:
+                    left[name] = file.read()
+        return Outcome(ran, left, console)
+
+
+def text(path):
+    if not os.path.exists(path):
+        return ""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
+def boot(scratch, share, disks, seconds, memory_mib, cpus):
+    """Runs qemu; the console's text and the guest's exit status (None: it told none in time)."""
+    console, status = os.path.join(scratch, "console"), os.path.join(scratch, "status")
+    command = ["qemu-system-x86_64", "-machine", "q35",
+               # Emulation works everywhere; a hypervisor, even where there is one, may refuse or hang such a guest. All that can be
+               # emulated, AVX2 included, short of one more level of page tables.
+               "-accel", "tcg,thread=multi", "-cpu", "max,la57=off", "-smp", str(cpus), "-m", str(memory_mib),
+               "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
+               # The second serial port carries the exit status and nothing else, so that nothing printed can pass for it.
+               "-serial", "file:" + console, "-serial", "file:" + status,
+               "-kernel", os.path.join(GUEST, "kernel"), "-initrd", os.path.join(scratch, "initramfs"),
+               # A panic ends qemu, as -no-reboot has it.
+               "-append", f"console=ttyS0 quiet panic=-1 oops=panic mitigations=off guest_disks={len(disks)}",
+               "-virtfs", f"local,path={share},mount_tag=share,security_model=none"]
+    for number, disk in enumerate(disks):
+        image = os.path.join(scratch, f"disk-{number}")
+        with open(image, "wb") as file:
+            file.truncate(disk.mib << 20)
+        command += ["-drive", f"file={image},format=raw,if=none,id=disk{number}",
+                    "-device", f"nvme,drive=disk{number},serial={disk.serial},logical_block_size={disk.sector},"
+                               f"physical_block_size={max(disk.sector, 512)}"]
+    with open(os.path.join(scratch, "qemu"), "wb") as said:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            process.kill()
+            process.wait()
+    told = "".join(c for c in text(status) if c.isdigit())
+    if told == "125":
+        raise RuntimeError("the guest could not be set up; its console:\n" + text(console))
+    return text(console) + text(os.path.join(scratch, "qemu")), int(told) if told else None
+
+
+def main():
+    """Runs the unittest cases of the calling script."""
+    try:
+        require()
+    except Missing as missing:
+        print(f"SKIPPED: {missing}")
+        sys.exit(77)
+    began = time.monotonic()
+    outcome = unittest.main(module="__main__", exit=False).result
+    print(f"{time.monotonic() - began:.0f} s")
+    sys.exit(0 if outcome.wasSuccessful() else 1)

@@ -9,14 +9,11 @@
 #include <numeric>
 
 #include "platforms/error.hpp"
+#include "reports/averages.hpp"
 #include "reports/probability.hpp"
 
 namespace slacktier {
 namespace {
-
-double mean(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
 
 // Inverse of a small symmetric positive matrix by Gauss-Jordan with pivoting; empty when it is singular.
 std::vector<std::vector<double>> inverse(std::vector<std::vector<double>> m) {

@@ -5,75 +5,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <numeric>
-#include <sstream>
 
-#include "platforms/error.hpp"
-#include "reports/error.hpp"
-#include "reports/field_reader.hpp"
+#include "reports/averages.hpp"
 #include "reports/probability.hpp"
 #include "reports/samples.hpp"
 
 namespace slacktier {
-namespace {
-
-double mean(const std::vector<double>& values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
-double finite_positive(const std::string& option, const std::string& text) {
-  std::size_t used = 0;
-  double value = -1;
-  try {
-    value = std::stod(text, &used);
-  } catch (const std::logic_error&) {
-  }
-  if (used != text.size() || !std::isfinite(value) || value < 0)
-    throw UsageError(fmt::format("{}: '{}' is no time in ms; write LAYER:MS,…, such as 1:0.27,14:9.35", option, text));
-  return value;
-}
-
-Windows windows_of_file(const std::string& path, std::optional<std::uint32_t> batch) {
-  const Envelope envelope = read_envelope(path, "windows");
-  Windows windows;
-  const Json* chosen = nullptr;
-  for (const Json& entry : envelope.results)
-    if (batch && entry.at("batch") == *batch) chosen = &entry;
-  if (!chosen) {
-    if (envelope.results.size() != 1)
-      throw InputError(
-          fmt::format("{}: windows of {} batches; name one of them with --batch", path, envelope.results.size()));
-    chosen = &envelope.results[0];
-  }
-  const FieldReader in(*chosen, path + ": /results");
-  windows.label = fmt::format("windows: {} at B = {}", path, in.at("batch").dump());
-  if (batch && in.at("batch") != *batch) windows.label += fmt::format(", not {}", *batch);
-  for (const FieldReader& layer : in.objects("layers"))
-    if (const auto w = layer.maybe<double>("w_ms")) windows.ms[layer.get<int>("k")] = *w;
-  return windows;
-}
-
-}  // namespace
-
-Windows parse_windows(const std::string& text, const std::vector<int>& wanted, std::optional<std::uint32_t> batch) {
-  Windows windows;
-  if (text.ends_with(".json")) {
-    windows = windows_of_file(text, batch);
-  } else {
-    windows.label = "windows: given, " + text;
-    std::istringstream parts(text);
-    for (std::string part; std::getline(parts, part, ',');) {
-      const std::size_t colon = part.find(':');
-      if (colon == std::string::npos || colon == 0 || part.find_first_not_of("0123456789") != colon)
-        throw UsageError(fmt::format("--windows {}: '{}' is no LAYER:MS; a file's name ends in .json", text, part));
-      windows.ms[std::stoi(part.substr(0, colon))] = finite_positive("--windows", part.substr(colon + 1));
-    }
-  }
-  for (const int k : wanted)
-    if (!windows.ms.contains(k)) throw UsageError(fmt::format("--windows {}: has no window of layer {}", text, k));
-  return windows;
-}
-
 LoadLine line_through(const PointSamples& small, const PointSamples& full, std::size_t layer) {
   const double factor = static_cast<double>(small.pages[layer].pages) / static_cast<double>(full.pages[layer].pages);
   const double at_small = mean(small.t_us[layer]), at_full = mean(full.t_us[layer]);

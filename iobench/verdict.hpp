@@ -9,17 +9,9 @@
 
 #include "iobench/measure.hpp"
 #include "reports/reads_file.hpp"
+#include "reports/windows_file.hpp"
 
 namespace slacktier {
-
-// Windows in ms by layer: "1:0.27,14:9.35", or a windows file (of several batches in it the one measured at `batch`; a
-// single other one is used and named in `label`). Throws UsageError or InputError naming option or file and field; layers of
-// `wanted` that have none are an error.
-struct Windows {
-  std::map<int, double> ms;
-  std::string label;
-};
-Windows parse_windows(const std::string& text, const std::vector<int>& wanted, std::optional<std::uint32_t> batch);
 
 // What the mean T_k becomes when every layer's pages are multiplied: a + slope * factor, in us.
 struct LoadLine {

@@ -118,15 +118,6 @@ Interval expanded(double estimate, std::vector<double> draws, std::size_t n) {
 
 }  // namespace
 
-double median(std::span<const double> values) {
-  std::vector<double> sorted(values.begin(), values.end());
-  if (sorted.empty()) throw InputError("a median of nothing");
-  const auto middle = sorted.begin() + static_cast<std::ptrdiff_t>(sorted.size() / 2);
-  std::nth_element(sorted.begin(), middle, sorted.end());
-  if (sorted.size() % 2 == 1) return *middle;
-  return (*std::max_element(sorted.begin(), middle) + *middle) / 2;
-}
-
 std::vector<DelayPoint> delay_points(std::span<const DelayedStep> steps) {
   std::vector<DelayedStep> sorted(steps.begin(), steps.end());
   std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.x_ms < b.x_ms; });

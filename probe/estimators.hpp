@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "reports/averages.hpp"
 #include "reports/samples.hpp"
 
 namespace slacktier {
@@ -71,7 +72,5 @@ struct WindowLine {
 };
 // Empty for fewer than 3 layers.
 std::optional<WindowLine> window_line(std::span<const int> k, std::span<const double> w_ms);
-
-double median(std::span<const double> values);
 
 }  // namespace slacktier

@@ -12,6 +12,7 @@
 #include "platforms/clock.hpp"
 #include "platforms/error.hpp"
 #include "probe/device_steps.hpp"
+#include "reports/exposure.hpp"
 
 namespace slacktier {
 namespace {
@@ -191,9 +192,9 @@ BothResult measure_both(Device& device, ProbeModel& model, const WindowOptions& 
     const auto rank = [&](double at) { return deltas[static_cast<std::size_t>(std::clamp(std::round(at), 0.0, n - 1))]; };
     row.lo_ms = rank((n - 1) / 2 - reach);
     row.hi_ms = rank((n - 1) / 2 + reach);
-    const double d1 = std::max(0.0, row.first_ms - both.first_window_ms);
-    row.eq1_ms = d1 + std::max(0.0, row.second_ms - both.second_window_ms - d1);
-    row.sum_ms = d1 + std::max(0.0, row.second_ms - both.second_window_ms);
+    const double delays[] = {row.first_ms, row.second_ms}, windows[] = {both.first_window_ms, both.second_window_ms};
+    row.eq1_ms = exposed_ms(delays, windows);
+    row.sum_ms = sum_of_excesses_ms(delays, windows);
     eq1_squares += (row.measured_ms - row.eq1_ms) * (row.measured_ms - row.eq1_ms);
     sum_squares += (row.measured_ms - row.sum_ms) * (row.measured_ms - row.sum_ms);
     both.pairs.push_back(row);

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <numeric>
 
+#include "reports/averages.hpp"
 #include "reports/error.hpp"
 #include "reports/probability.hpp"
 #include "reports/samples.hpp"
@@ -44,10 +44,6 @@ class Random {
   std::uint64_t state_[4];
 };
 
-double mean_of(std::span<const double> values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
-}
-
 // One side of a comparison, prepared for drawing.
 class Side {
  public:
@@ -56,7 +52,7 @@ class Side {
     for (const auto& block : blocks) {
       starts_.push_back(order.size());
       for (const double step : block) order.push_back({step, order.size()});
-      means.push_back(mean_of(block));
+      means.push_back(slacktier::mean(block));
     }
     steps = order.size();
     std::sort(order.begin(), order.end(), std::greater<>());
@@ -162,7 +158,7 @@ double block_shrinkage(const Side& steps, const Side& baseline) {
     differences[i] = steps.means[i] - baseline.means[i];
     within += (steps.drawn_mean_variance(i) + baseline.drawn_mean_variance(i)) / static_cast<double>(n);
   }
-  const double centre = mean_of(differences);
+  const double centre = mean(differences);
   double between = 0;  // what drawing blocks alone gives, times n
   for (const double difference : differences)
     between += (difference - centre) * (difference - centre) / static_cast<double>(n);

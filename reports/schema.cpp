@@ -201,8 +201,8 @@ class Validator {
   SchemaOptions options_;
 };
 
-constexpr const char* kinds[] = {"windows",   "reads",   "misses",   "gates",  "pairs",
-                                 "placement", "control", "hot-rows", "results"};
+constexpr const char* kinds[] = {"windows",   "reads",   "misses",   "gates",    "pairs",
+                                 "placement", "control", "hot-rows", "exposure", "results"};
 
 }  // namespace
 

@@ -1,9 +1,11 @@
 #include "reports/windows_file.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdint>
 
+#include "reports/by_layer.hpp"
 #include "reports/error.hpp"
 #include "reports/field_reader.hpp"
 
@@ -142,6 +144,37 @@ void set_windows_results(Envelope& envelope, const std::vector<WindowsResult>& r
   envelope.kind = "windows";
   envelope.results = Json::array();
   for (const WindowsResult& result : results) envelope.results.push_back(write(result));
+}
+
+const WindowsResult& windows_of_batch(const std::vector<WindowsResult>& results, std::optional<std::uint32_t> batch,
+                                      const std::string& file) {
+  std::vector<std::int64_t> batches;
+  for (const WindowsResult& one : results) {
+    if (batch && one.batch == *batch) return one;
+    batches.push_back(one.batch);
+  }
+  if (results.size() != 1)
+    throw InputError(fmt::format("{}: has windows at batch {}{}: name one of them with --batch, or probe the batch you run",
+                                 file, fmt::join(batches, ", "), batch ? fmt::format(", none at {}", *batch) : ""));
+  return results.front();
+}
+
+Windows parse_windows(const std::string& text, const std::vector<int>& wanted, std::optional<std::uint32_t> batch) {
+  Windows windows;
+  if (text.ends_with(".json")) {
+    const std::vector<WindowsResult> results = windows_results(read_envelope(text, "windows"));
+    const WindowsResult& chosen = windows_of_batch(results, batch, text);
+    windows.label = fmt::format("windows: {} at B = {}", text, chosen.batch);
+    if (batch && chosen.batch != *batch) windows.label += fmt::format(", not {}", *batch);
+    for (const LayerWindow& layer : chosen.layers)
+      if (layer.w_ms) windows.ms[layer.k] = *layer.w_ms;
+  } else {
+    windows.ms = parse_by_layer("--windows", text, "time in ms (a file's name ends in .json)");
+    windows.label = "windows: given, " + text;
+  }
+  for (const int k : wanted)
+    if (!windows.ms.contains(k)) throw InputError(fmt::format("--windows {}: has no window of layer {}", text, k));
+  return windows;
 }
 
 }  // namespace slacktier

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -63,5 +64,19 @@ struct WindowsResult {
 // All results of a windows envelope. Throws InputError when it is of another kind, or names the field that is wrong.
 std::vector<WindowsResult> windows_results(const Envelope& envelope);
 void set_windows_results(Envelope& envelope, const std::vector<WindowsResult>& results);
+
+// Windows in ms by layer: "1:0.27,14:9.35", or a windows file (of several batches in it the one measured at `batch`; a
+// single other one is used and named in `label`). Throws InputError naming option or file and field; layers of `wanted` that
+// have none are an error.
+struct Windows {
+  std::map<int, double> ms;
+  std::string label;
+};
+Windows parse_windows(const std::string& text, const std::vector<int>& wanted, std::optional<std::uint32_t> batch);
+
+// Of several batches the one measured at `batch`; a single other one counts, too. Throws InputError naming the file and the
+// batches that there are.
+const WindowsResult& windows_of_batch(const std::vector<WindowsResult>& results, std::optional<std::uint32_t> batch,
+                                      const std::string& file);
 
 }  // namespace slacktier

@@ -11,6 +11,7 @@ int main(int argc, char** argv) {
     app.require_subcommand(1);
     std::function<int()> run;
     add_run_command(app, invocation, run);
+    add_exposure_command(app, invocation, run);
     add_seen_set_command(app, run);
     try {
       app.parse(argc, argv);

@@ -20,6 +20,7 @@
 #include <random>
 #include <unordered_map>
 
+#include "reports/averages.hpp"
 #include "tier/hash.hpp"
 #include "tier/step.hpp"
 
@@ -153,11 +154,6 @@ struct Maps {
     return seconds(begin, Clock::now());
   }
 };
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
-}
 
 void resolve_step(benchmark::State& state) {
   Rank& r = rank();

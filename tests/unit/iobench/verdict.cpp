@@ -74,7 +74,7 @@ TEST_CASE("windows are taken from text or a file, or refused by name", "[verdict
   CHECK_THROWS_WITH(parse_windows("1:0.27", {1, 14}, {}), contains_text("no window of layer 14"));
   for (const char* bad : {"1", "1:", "1:x", ":3", "1:-2", "a:3", "1:nan"}) {
     INFO(bad);
-    CHECK_THROWS_AS(parse_windows(bad, {1}, {}), UsageError);
+    CHECK_THROWS_AS(parse_windows(bad, {1}, {}), InputError);
   }
   const Windows file = parse_windows(SLACKTIER_SOURCE_DIR "/tests/unit/reports/examples/windows.json", {}, {});
   CHECK_FALSE(file.ms.empty());

@@ -58,7 +58,7 @@ TEST_CASE("what is no envelope is refused by name and place", "[results]") {
   CHECK(refusal(with("reads", "/schema", 3)).find("/schema must read") != std::string::npos);
   CHECK(refusal(with("reads", "/schema", "slacktier/reeds/1.0")) ==
         "f.json:2: /schema names the unknown kind 'reeds'; there are windows, reads, misses, gates, pairs, placement, "
-        "control, hot-rows, results");
+        "control, hot-rows, exposure, results");
   CHECK(refusal(with("reads", "/schema", "slacktier/reads/2.0")).find("major version 2; this program reads 1.x") !=
         std::string::npos);
   CHECK(refusal(with("reads", "/schema", "slacktier/reads/0.9")).find("major version 0") != std::string::npos);

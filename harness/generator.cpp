@@ -138,13 +138,14 @@ class GeneratedSessions final : public SessionSource {
 
 }  // namespace
 
-std::vector<std::string> generated_kinds() { return {"agent", "chat"}; }
+std::vector<std::string> generated_kinds() { return {"agent", "chat", "paper-agent", "paper-chat"}; }
 
 std::unique_ptr<SessionSource> generated_sessions(const std::string& kind, std::uint64_t seed) {
-  for (const generator::Profile* profile : {&generator::agent_profile(), &generator::chat_profile()}) {
+  for (const generator::Profile* profile : {&generator::agent_profile(), &generator::chat_profile(),
+                                            &generator::paper_agent_profile(), &generator::paper_chat_profile()}) {
     if (profile->kind == kind) return std::make_unique<GeneratedSessions>(*profile, seed);
   }
-  throw UsageError(fmt::format("no generated sessions of kind '{}': use {}", kind, fmt::join(generated_kinds(), " or ")));
+  throw UsageError(fmt::format("no generated sessions of kind '{}': use {}", kind, fmt::join(generated_kinds(), ", ")));
 }
 
 }  // namespace slacktier

@@ -10,7 +10,8 @@
 
 namespace slacktier {
 
-// The kinds of sessions that generated_sessions knows: "agent" (coding and service agents with tools) and "chat".
+// The kinds of sessions that generated_sessions knows: "agent" (coding and service agents with tools) and "chat", after real
+// sessions; "paper-agent" and "paper-chat", made to hit as the paper's traffic does (harness/generator/profile_paper.cpp).
 std::vector<std::string> generated_kinds();
 
 // An unbounded stream of sessions of a kind, of raw DeepSeek-V3 token ids in [3, 128000); equal kinds and seeds give equal

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "harness/row_counts.hpp"
 #include "reports/error.hpp"
 #include "reports/results.hpp"
 
@@ -44,6 +45,33 @@ std::vector<std::uint32_t> owned_rows(const std::vector<std::uint32_t>& global_r
         break;
       }
   return local;
+}
+
+std::vector<std::uint32_t> learn_hot_rows(const StepTrace& trace, std::uint64_t steps, const TableSpec& spec,
+                                          const RowHash& hash, std::size_t layer_index, const Shard& shard, std::size_t n) {
+  const auto order = static_cast<std::size_t>(spec.max_ngram);
+  const std::size_t columns = spec.rows_per_token();
+  RowCounts counts;
+  std::vector<std::uint32_t> rows;
+  const auto count = [&](std::span<const std::uint32_t> context) {
+    const std::size_t begin = rows.size();
+    rows.resize(begin + context.size() / order * columns);
+    hash.rows(layer_index, context.data(), context.size() / order, rows.data() + begin);
+  };
+  for (std::uint64_t s = 0; s < steps; ++s) {
+    const StepView step = trace.step(s);
+    rows.clear();
+    count(step.prefill_context);
+    for (std::size_t t = 0; t < step.active.size(); ++t)
+      if (step.active[t]) count(step.context.subspan(t * order, order));
+    std::size_t owned = 0;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const std::size_t c = i % columns;
+      if (rows[i] >= shard.first[c] && rows[i] < shard.last[c]) rows[owned++] = rows[i] - shard.first[c] + shard.local[c];
+    }
+    counts.add(std::span(rows).first(owned));
+  }
+  return counts.hottest(n);
 }
 
 }  // namespace slacktier

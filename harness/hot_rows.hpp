@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "harness/interleave.hpp"
+#include "tier/hash.hpp"
 #include "tier/shard.hpp"
 #include "tier/table.hpp"
 
@@ -17,5 +19,9 @@ std::map<int, std::vector<std::uint32_t>> read_hot_rows(const std::string& path,
 
 // Of global rows those that the shard owns, as local rows in the same order.
 std::vector<std::uint32_t> owned_rows(const std::vector<std::uint32_t>& global_rows, const Shard& shard);
+
+// The n local rows of a layer's shard that the first `steps` steps of the trace ask for most, prefill included, most first.
+std::vector<std::uint32_t> learn_hot_rows(const StepTrace& trace, std::uint64_t steps, const TableSpec& spec,
+                                          const RowHash& hash, std::size_t layer_index, const Shard& shard, std::size_t n);
 
 }  // namespace slacktier

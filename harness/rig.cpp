@@ -7,7 +7,6 @@
 #include <map>
 
 #include "harness/hot_rows.hpp"
-#include "harness/row_counts.hpp"
 #include "platforms/error.hpp"
 #include "platforms/host.hpp"
 
@@ -122,8 +121,6 @@ void Rig::hold_hot_rows(const StepTrace& trace, std::uint64_t steps) {
   std::map<int, std::vector<std::uint32_t>> listed;
   if (!placement_.hot_rows.empty()) listed = read_hot_rows(placement_.hot_rows, spec_);
   const auto hash = make_hash(spec_);
-  const auto order = static_cast<std::size_t>(spec_.max_ngram);
-  std::vector<std::uint32_t> rows;
   for (std::size_t l = 0; l < spec_.layers.size(); ++l) {
     const Directory* directory = tier_->core(l).directory();
     if (!directory) continue;
@@ -135,23 +132,7 @@ void Rig::hold_hot_rows(const StepTrace& trace, std::uint64_t steps) {
       tier_->hold(l, owned_rows(rows_of->second, shard));
       continue;
     }
-    RowCounts counts;
-    const auto count = [&](std::span<const std::uint32_t> context) {
-      const std::size_t columns = spec_.rows_per_token();
-      rows.resize(context.size() / order * columns);
-      hash->rows(l, context.data(), context.size() / order, rows.data());
-      std::size_t owned = 0;
-      for (std::size_t i = 0; i < rows.size(); ++i) {
-        const std::size_t c = i % columns;
-        if (rows[i] >= shard.first[c] && rows[i] < shard.last[c]) rows[owned++] = rows[i] - shard.first[c] + shard.local[c];
-      }
-      counts.add(std::span(rows).first(owned));
-    };
-    for (std::uint64_t s = 0; s < steps; ++s) {
-      count(trace.step(s).prefill_context);
-      count(active_context(trace.step(s)));
-    }
-    tier_->hold(l, counts.hottest(directory->reserved()));
+    tier_->hold(l, learn_hot_rows(trace, steps, spec_, *hash, l, shard, directory->reserved()));
   }
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "harness/campaign.hpp"
+#include "harness/configuration.hpp"
 #include "harness/images.hpp"
 #include "harness/interleave.hpp"
 #include "harness/resident_tables.hpp"
@@ -15,13 +16,6 @@
 #include "tier/tier.hpp"
 
 namespace slacktier {
-
-// Per measured step and layer of one configuration, in run order.
-struct LayerSamples {
-  std::vector<double> pages, resolve_us, submit_us, read_us, open_us, stall_us;  // submit and read only of steps that read
-  std::uint64_t lookups = 0, owned = 0, skipped = 0, hits = 0, reused = 0, steps_with_miss = 0;
-  std::map<std::string, std::int64_t> status;
-};
 
 // Per prefill chunk of one configuration; filled when the campaign prefills by reads.
 struct PrefillSamples {

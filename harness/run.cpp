@@ -10,91 +10,26 @@
 #include <random>
 #include <set>
 
-#include "harness/generator.hpp"
+#include "harness/configuration.hpp"
 #include "harness/hot_rows.hpp"
 #include "harness/interleave.hpp"
 #include "harness/resident_tables.hpp"
 #include "harness/rig.hpp"
-#include "harness/sessions.hpp"
 #include "platforms/error.hpp"
 #include "platforms/host.hpp"
 #include "platforms/preflight.hpp"
 #include "platforms/progress.hpp"
 #include "platforms/provenance.hpp"
-#include "reports/npy.hpp"
 #include "reports/results_file.hpp"
-#include "reports/samples.hpp"
 
 namespace slacktier {
 namespace {
-
-StepTrace record_steps(const Campaign& campaign, const Workload& workload, const TableSpec& spec, const TokenMap& map,
-                       std::uint64_t steps) {
-  SessionOptions session_options;
-  session_options.raw_vocabulary = spec.raw_vocabulary;
-  std::unique_ptr<SessionSource> source = workload.traces.empty() ? generated_sessions(workload.name, campaign.seed)
-                                                                  : open_sessions(workload.traces, session_options);
-  std::unique_ptr<SessionSource> top_up;
-  if (campaign.top_up && !workload.traces.empty()) {
-    const auto kinds = generated_kinds();
-    const bool known = std::find(kinds.begin(), kinds.end(), workload.name) != kinds.end();
-    top_up = generated_sessions(known ? workload.name : kinds.front(), campaign.seed);
-  }
-  InterleaveOptions options;
-  options.sessions = campaign.sessions;
-  options.q = campaign.tokens_per_session;
-  options.steps = steps;
-  options.top_up = top_up.get();
-  Interleaver interleaver(*source, spec, map, options);
-  return StepTrace::record(interleaver, steps);
-}
 
 std::int64_t as_count(std::uint64_t value) { return static_cast<std::int64_t>(value); }
 
 std::optional<double> rate(std::uint64_t part, std::uint64_t whole) {
   if (whole == 0) return {};
   return static_cast<double>(part) / static_cast<double>(whole);
-}
-
-RankResult rank_result(const LayerSamples& samples, const Campaign& campaign, bool resident, bool skips) {
-  RankResult result;
-  result.rank = static_cast<int>(campaign.rank);
-  result.lookups = as_count(samples.lookups);
-  result.owned = as_count(samples.owned);
-  if (!resident) {
-    if (skips) result.skipped = as_count(samples.skipped);
-    result.hit_rate = rate(samples.hits, samples.owned);
-    result.reuse_rate = rate(samples.reused, samples.owned);
-    result.p_any_miss = rate(samples.steps_with_miss, samples.pages.size());
-    result.miss_pages_per_step = distribution(samples.pages);
-    result.t_submit_us = distribution(samples.submit_us);
-    result.t_done_us = distribution(samples.read_us);
-  }
-  result.resolve_us = distribution(samples.resolve_us);
-  result.t_open_us = distribution(samples.open_us);
-  result.stall_us = distribution(samples.stall_us);
-  result.status = samples.status;
-  return result;
-}
-
-std::vector<double> all_steps(const Rig& rig) {
-  std::vector<double> steps;
-  for (const auto& block : rig.blocks()) steps.insert(steps.end(), block.begin(), block.end());
-  return steps;
-}
-
-std::vector<double> block_means(const Rig& rig) {
-  std::vector<double> means;
-  for (const auto& block : rig.blocks())
-    means.push_back(std::accumulate(block.begin(), block.end(), 0.0) / static_cast<double>(block.size()));
-  return means;
-}
-
-std::string file_name(const std::string& workload, const std::string& placement) {
-  std::string name = workload + "-" + placement;
-  for (char& c : name)
-    if (!std::isalnum(static_cast<unsigned char>(c))) c = '-';
-  return name + ".npy";
 }
 
 class WorkloadRun {
@@ -193,32 +128,11 @@ class WorkloadRun {
     ConfigurationResult result;
     result.name = rig.placement().name;
     result.workload = workload_.name;
-    const std::vector<double> steps = all_steps(rig);
-    result.steps = as_count(steps.size());
-    result.step_ms = distribution(steps);
-    if (!options_.samples_dir.empty() && !steps.empty())
-      result.samples = write_npy(options_.samples_dir, file_name(workload_.name, rig.placement().name), steps);
-    result.placement = to_json(rig.placement());
     rig.drop_empty_block();
-    result.block_mean_ms = block_means(rig);
-    for (const auto& block : rig.blocks()) result.block_steps.push_back(as_count(block.size()));
-    const std::vector<double>& order = run_order_[rig.placement().name];
-    if (result.block_mean_ms.size() >= 3)
-      result.run_order_slope_ms_per_block =
-          run_order_slope(std::span(order).first(result.block_mean_ms.size()), result.block_mean_ms);
-    BootstrapOptions bootstrap;
-    bootstrap.seed = campaign_.seed;
-    if (&rig == &baseline) {
-      if (common >= 2) result.aa_check = aa_check(Blocks(rig.blocks()).first(common), bootstrap);
-    } else {
-      result.baseline = baseline.placement().name;
-      if (common >= 2) {
-        const auto base_means = block_means(baseline);
-        result.slowdown =
-            slowdown(compare_blocks(Blocks(rig.blocks()).first(common), Blocks(baseline.blocks()).first(common), bootstrap),
-                     mann_whitney(std::span(result.block_mean_ms).first(common), std::span(base_means).first(common)));
-      }
-    }
+    if (&rig != &baseline) result.baseline = baseline.placement().name;
+    add_step_times(result, rig.blocks(), &rig == &baseline ? nullptr : &baseline.blocks(), common,
+                   run_order_[rig.placement().name], campaign_.seed, options_.samples_dir);
+    result.placement = to_json(rig.placement());
     // A node runs all ranks of a layer: what one rank holds, times the ranks, is what the node needs.
     const HostMemoryCount memory = rig.tier().host_memory();
     result.host_memory.computed_full_geometry_bytes = as_count(memory.full_geometry * campaign_.ranks);
@@ -235,7 +149,7 @@ class WorkloadRun {
       layer.k = spec_.layers[l].layer;
       layer.window_ms = static_cast<double>(options_.model.window(layer.k)) / 1e6;
       layer.ranks = {
-          rank_result(rig.layers()[l], campaign_, rig.tier().core(l).resident(), !rig.placement().skip_unseen.empty())};
+          rank_result(rig.layers()[l], campaign_.rank, rig.tier().core(l).resident(), !rig.placement().skip_unseen.empty())};
       result.layers.push_back(layer);
     }
     if (campaign_.prefill_reads) result.prefill = prefill_result(rig);
@@ -302,35 +216,12 @@ void record_activity(Json& settings, const std::string& workload, const Workload
 
 Json settings_of(const Campaign& campaign, const TableSpec& spec, const Images& images, const StepModel& model,
                  const std::string& device) {
-  Json settings;
-  settings["campaign"] = campaign.name;
-  settings["model"] = model.name;
-  settings["table"] = spec.name;
-  settings["table_fingerprint"] = spec.fingerprint();
-  settings["ranks"] = campaign.ranks;
+  Json settings = common_settings(campaign, spec, model, device);
   settings["measured_ranks"] = {campaign.rank};
-  settings["shard_map"] = to_string(campaign.shard_map);
-  settings["device"] = device;
-  settings["sessions"] = campaign.sessions;
-  settings["tokens_per_session"] = campaign.tokens_per_session;
-  settings["warm"] = "generated";
-  settings["warm_steps"] = campaign.warm_steps;
-  settings["blocks"] = campaign.blocks;
-  settings["block_steps"] = campaign.block_steps;
-  settings["lead_steps"] = campaign.lead_steps;
-  settings["graph"] = campaign.graph;
-  settings["output"] = to_string(campaign.output);
   settings["checked"] = campaign.check;
-  settings["prefill"] = campaign.prefill_reads ? "read" : "directory";
-  settings["prefill_chunk"] = campaign.prefill_chunk;
-  settings["seed"] = campaign.seed;
   settings["image_bytes"] = campaign.image_bytes;
   settings["images"] = images.describe();
   settings["rows"] = images.rows().describe();
-  settings["step_model_ms"] = static_cast<double>(model.step()) / 1e6;
-  settings["windows_source"] = model.label;
-  for (const auto& layer : spec.layers)
-    settings["windows_ms"][std::to_string(layer.layer)] = static_cast<double>(model.window(layer.layer)) / 1e6;
   return settings;
 }
 

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "harness/cli/commands.hpp"
+#include "harness/cli/run_simulated.hpp"
 #include "harness/run.hpp"
 #include "platforms/error.hpp"
 #include "platforms/gpu_monitor.hpp"
@@ -27,7 +28,7 @@ namespace fs = std::filesystem;
 
 struct RunArguments {
   std::string campaign = "quickstart", placement, windows, device = "cpu", gate = "auto", work = "spin", format = "table",
-              gates, out, scratch = "slacktier-scratch";
+              gates, reads, out, scratch = "slacktier-scratch";
   std::vector<std::string> traces, disks;
   std::string token_map, control, rows, verify_sample, workloads, rank, sessions, q, blocks, block_steps, warm_steps, seed,
       prefill, prefill_chunk, output;
@@ -125,12 +126,43 @@ std::unique_ptr<Device> open_with_gates(const RunArguments& arguments) {
   return device;
 }
 
+void print_tables(const RunArguments& arguments, const Envelope& results, bool prefill_reads) {
+  const TableFormat format = parse_table_format(arguments.format);
+  const Table overhead = format == TableFormat::text ? overhead_table(results) : full_table(results);
+  fmt::print("{}\n", render(overhead, format));
+  if (arguments.verbose || format == TableFormat::text) fmt::print("{}\n", render(layer_table(results), format));
+  if (prefill_reads && (arguments.verbose || format == TableFormat::text))
+    fmt::print("{}\n", render(prefill_table(results), format));
+}
+
+// On the virtual clock: no device, no disk, no image.
+int run_simulated(const RunArguments& arguments, const Invocation& invocation, const Campaign& campaign,
+                  const StepModel& model, const fs::path& out, const std::string& samples_dir) {
+  if (!arguments.control.empty())
+    throw UsageError("--control: a control file is followed by a live tier: leave it out with --device sim");
+  SimOptions options = sim_options(arguments.reads, arguments.gates);
+  options.model = model;
+  options.token_map = arguments.token_map;
+  options.samples_dir = samples_dir;
+  options.quiet = arguments.quiet;
+  if (!arguments.rank.empty()) options.ranks = {campaign.rank};
+  Envelope results = simulate_campaign(campaign, options);
+  results.provenance = provenance({"slacktier-harness run", invocation.argv, campaign.seed,
+                                   static_cast<std::int64_t>(std::time(nullptr)), Json::object()});
+  if (arguments.redact) redact(results);
+  write_envelope(out, results);
+  print_tables(arguments, results, false);
+  std::fflush(stdout);
+  fmt::print(stderr, "results: {}\n", out.string());
+  return 0;
+}
+
 int run(const RunArguments& arguments, const Invocation& invocation) {
   if (arguments.list) {
     for (const auto& campaign : built_in_campaigns()) fmt::print("{:<12} {}\n", campaign.name, campaign.summary);
     return 0;
   }
-  const TableFormat format = parse_table_format(arguments.format);
+  parse_table_format(arguments.format);
   Campaign campaign = campaign_of(arguments);
   RunOptions options;
   options.token_map = arguments.token_map;
@@ -154,6 +186,8 @@ int run(const RunArguments& arguments, const Invocation& invocation) {
   options.images.disks = arguments.disks;
   options.images.quiet = arguments.quiet;
   if (options.images.disks.empty()) options.images.disks = {arguments.scratch};
+  if (arguments.device != "sim" && !arguments.reads.empty())
+    throw UsageError("--reads: read times are for --device sim; a live device has its own");
   if (arguments.dry_run) {
     for (const auto& line : plan_campaign(campaign, options)) fmt::print("{}\n", line);
     return 0;
@@ -163,6 +197,9 @@ int run(const RunArguments& arguments, const Invocation& invocation) {
                            ? fs::path(arguments.scratch) / (fs::path(campaign.name).stem().string() + ".results.json")
                            : fs::path(arguments.out);
   options.samples_dir = (out.parent_path() / (out.stem().string() + "-samples")).string();
+
+  if (arguments.device == "sim")
+    return run_simulated(arguments, invocation, campaign, options.model, out, options.samples_dir);
 
   ProvenanceInput provenance_input;
   provenance_input.program = "slacktier-harness run";
@@ -185,11 +222,7 @@ int run(const RunArguments& arguments, const Invocation& invocation) {
   if (arguments.redact) redact(outcome.envelope);
   write_envelope(out, outcome.envelope);
 
-  const Table overhead = format == TableFormat::text ? overhead_table(outcome.envelope) : full_table(outcome.envelope);
-  fmt::print("{}\n", render(overhead, format));
-  if (arguments.verbose || format == TableFormat::text) fmt::print("{}\n", render(layer_table(outcome.envelope), format));
-  if (campaign.prefill_reads && (arguments.verbose || format == TableFormat::text))
-    fmt::print("{}\n", render(prefill_table(outcome.envelope), format));
+  print_tables(arguments, outcome.envelope, campaign.prefill_reads);
   std::fflush(stdout);
   fmt::print(stderr, "results: {}\n", out.string());
   if (outcome.interrupted) throw Interrupted();
@@ -226,11 +259,16 @@ void add_run_command(CLI::App& app, const Invocation& invocation, std::function<
                       "Pages of each image compared with their rows first; default 200 with --rows, else 0");
   command->add_flag("--top-up", a.top_up, "Add generated sessions when a trace has too few (labelled in the results)");
   command->add_option("--workloads", a.workloads, "Run only these workloads, comma-separated");
-  command->add_option("--device", a.device, "Compute device: cpu, or cuda:0 where built")->capture_default_str();
+  command
+      ->add_option("--device", a.device,
+                   "cpu, or cuda:0 where built; sim: a virtual clock, times modelled and no bytes moved")
+      ->capture_default_str();
   command->add_option("--gate", a.gate, "How a GPU's stream awaits reads: auto, host-node, wait-value or spin")
       ->capture_default_str();
   command->add_option("--gates", a.gates,
                       "Gates file of slacktier-probe gates: what gate auto is; default: by the kind of GPU");
+  command->add_option("--reads", a.reads,
+                      "With --device sim: read times of slacktier-iobench sweep; default: the paper's disks and host work");
   command
       ->add_option("--work", a.work,
                    "What a layer's time is on a GPU: spin (one block), gemm (all multiprocessors) or stream")

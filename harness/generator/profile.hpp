@@ -93,5 +93,7 @@ struct Profile {
 
 const Profile& agent_profile();
 const Profile& chat_profile();
+const Profile& paper_agent_profile();
+const Profile& paper_chat_profile();
 
 }  // namespace slacktier::generator

@@ -48,7 +48,7 @@ TEST_CASE("generated sessions hit as real ones do", "[generator_sessions]") {
   if (map_file.empty()) return skip_test("token_map_v41_i32le.bin is not there; set SLACKTIER_SESSIONS to its directory");
   const std::vector<std::uint32_t> map = read_token_map(map_file);
   REQUIRE(map.size() == 129'280);
-  for (const std::string& kind : generated_kinds()) {
+  for (const std::string& kind : {std::string("agent"), std::string("chat")}) {
     const std::string file = real_session_file(kind + ".tokens.jsonl.zst");
     if (file.empty()) return skip_test(kind + ".tokens.jsonl.zst is not there; set SLACKTIER_SESSIONS to its directory");
     for (const std::size_t sessions : {64u, 128u}) {

@@ -15,6 +15,7 @@ struct Invocation {
 // Adds the subcommand to `app`; when it is chosen, `run` is set to what it does (returning the exit code).
 void add_run_command(CLI::App& app, const Invocation& invocation, std::function<int()>& run);
 void add_exposure_command(CLI::App& app, const Invocation& invocation, std::function<int()>& run);
+void add_plan_command(CLI::App& app, const Invocation& invocation, std::function<int()>& run);
 void add_seen_set_command(CLI::App& app, std::function<int()>& run);
 
 }  // namespace slacktier

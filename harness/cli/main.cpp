@@ -12,6 +12,7 @@ int main(int argc, char** argv) {
     std::function<int()> run;
     add_run_command(app, invocation, run);
     add_exposure_command(app, invocation, run);
+    add_plan_command(app, invocation, run);
     add_seen_set_command(app, run);
     try {
       app.parse(argc, argv);

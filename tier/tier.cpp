@@ -103,7 +103,9 @@ void Tier::run_worker() {
     if (stop_.load(std::memory_order_acquire)) return;
     if (indices_are_in()) plan_step();
     start_asked();
-    give_up_late(monotonic_clock().now());
+    const Nanos now = monotonic_clock().now();
+    give_up_unposted(now);
+    give_up_late(now);
     if (settle_arrived() && settled_epoch_.load(std::memory_order_relaxed) != planned_epoch_) {
       settled_epoch_.store(planned_epoch_, std::memory_order_release);
       settled_.ring();
@@ -111,16 +113,19 @@ void Tier::run_worker() {
   }
 }
 
-// How long the worker may sleep when nobody rings; -1: for ever.
+// How long the worker may sleep when nobody rings. Never for long: where the device's post rings, nobody says that a step
+// has begun, and one whose post never comes is to be given up, too.
 Nanos Tier::time_to_look() const {
   const Nanos now = monotonic_clock().now();
-  Nanos wait = -1;
-  const auto at_most = [&](Nanos limit) { wait = wait < 0 ? limit : std::min(wait, limit); };
+  Nanos wait = 1'000'000'000;
+  const auto at_most = [&](Nanos limit) { wait = std::min(wait, std::max<Nanos>(0, limit)); };
   for (const auto& layer : layers_)
-    if (layer->phase.load(std::memory_order_acquire) == Layer::Phase::reading)
-      at_most(std::max<Nanos>(0, layer->deadline - now));
-  // A post that nobody rings for is seen late by at most a sixteenth of the time it took.
-  if (expected_epoch_ != planned_epoch_) at_most(std::max<Nanos>(20'000, (now - expected_since_) / 16));
+    if (layer->phase.load(std::memory_order_acquire) == Layer::Phase::reading) at_most(layer->deadline - now);
+  if (expected_epoch_ != planned_epoch_) {
+    at_most(expected_since_ + options_.watchdog - now);
+    // A post that nobody rings for is seen late by at most a sixteenth of the time it took.
+    if (options_.poll_indices > 0) at_most(std::max<Nanos>(20'000, (now - expected_since_) / 16));
+  }
   return wait;
 }
 
@@ -129,10 +134,10 @@ bool Tier::indices_are_in() {
   const std::uint64_t begun = begun_epoch_.load(std::memory_order_acquire);
   if (begun == planned_epoch_) return false;
   bool in = post_->posted();
-  if (!in && options_.poll_indices > 0 && expected_epoch_ != begun) {
+  if (!in && expected_epoch_ != begun) {
     expected_epoch_ = begun;
     expected_since_ = monotonic_clock().now();
-    in = post_->poll(options_.poll_indices, stop_);
+    if (options_.poll_indices > 0) in = post_->poll(options_.poll_indices, stop_);
   }
   if (in) planned_epoch_ = expected_epoch_ = begun;
   return in;
@@ -219,21 +224,6 @@ void Tier::pages_done(Layer& layer, Batch& batch) {
   }
   batch.busy.store(false, std::memory_order_release);
   doorbell_.ring();
-}
-
-void Tier::give_up_late(Nanos now) {
-  for (auto& layer : layers_) {
-    if (layer->phase.load(std::memory_order_acquire) != Layer::Phase::reading || now < layer->deadline) continue;
-    const std::lock_guard lock(layer->transitions);
-    if (!layer->give_up(planned_epoch_)) continue;
-    layer->status = StepStatus::timed_out;
-    layer->arrived = 0;
-    layer->fault = fmt::format("layer {}: pages not in after {} ms; its gate was opened without them",
-                               spec_.layers[layer->index].layer, options_.watchdog / 1'000'000);
-    layer->signal->publish(planned_epoch_, StepStatus::timed_out);
-    if (!layer->current) layer->pages_in(planned_epoch_, {});  // nothing was submitted: no reads to wait for
-    layer->phase.store(Layer::Phase::arrived, std::memory_order_release);
-  }
 }
 
 // True when no layer waits for pages any more.

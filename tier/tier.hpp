@@ -69,7 +69,7 @@ struct TierOptions {
   std::shared_ptr<const SeenSet> skip_unseen;
   OutputFormat output = OutputFormat::bf16;  // of every gather
   bool verify_checksum = false;
-  Nanos watchdog = 5'000'000'000;  // a layer whose pages are not in by then is given up
+  Nanos watchdog = 5'000'000'000;  // a step whose row indices, or a layer whose pages, are not in by then is given up
   // Gets each page source that the tier opens; what it returns is used in its place. Empty: nothing.
   std::function<std::unique_ptr<PageSource>(std::unique_ptr<PageSource>)> decorate;
   // How long the worker looks for the step's indices without leaving the CPU, from begin_step on; later it looks now and
@@ -211,6 +211,7 @@ class Tier {
   void pages_done(Layer& layer, Batch& batch);
   bool settle_arrived();
   void give_up_late(Nanos now);
+  void give_up_unposted(Nanos now);
   static void ask(void* layer);
   GatherArgs gather_args(const Layer& layer) const;
   std::string describe_fault(const Layer& layer, const Batch& batch) const;
@@ -239,6 +240,7 @@ class Tier {
   std::unique_ptr<Buffer> filling_, fetched_;
   std::uint32_t* context_ = nullptr;
   std::uint8_t* active_ = nullptr;
+  std::vector<std::uint8_t> no_tokens_;  // of a step that is given up before its indices are known
   std::uint64_t epoch_ = 0;
   bool waits_for_post_ = false;
   StepReport report_;

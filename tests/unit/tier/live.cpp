@@ -198,6 +198,36 @@ TEST_CASE("a worker that looks for its indices finds them early and late, and no
   }
 }
 
+TEST_CASE("a step whose row indices do not come is given up, and the next is whole", "[live]") {
+  const ScratchFolder folder;
+  const TableSpec spec = small_table(folder);
+  const auto device = open_test_device();
+  const auto image = stage_small(folder, spec, 1);
+  for (const Nanos poll : {Nanos{0}, Nanos{1'000}}) {
+    if (poll == 0 && !device->posts_ring()) continue;
+    TierOptions options;
+    options.poll_indices = poll;
+    options.watchdog = 30'000'000;
+    Live live(*device, spec, {on("uring", image, 500), on("uring", image, 0)}, options);
+    live.draw();
+    live.tier->begin_step(live.context, live.active);  // its launch is late: the post cannot come
+    for (const auto& layer : live.tier->finish_step().layers) {
+      REQUIRE(layer.status == StepStatus::timed_out);
+      REQUIRE(layer.fault.find("row indices not in after 30 ms") != std::string::npos);
+      REQUIRE(layer.counts.pages == 0);
+    }
+    // The overdue launch runs through open gates, and delivers zeros.
+    live.graph->launch(*live.main);
+    live.main->synchronize();
+    for (int s = 0; s < 5; ++s) {
+      live.draw();
+      for (const auto& layer : live.step().layers)
+        if (layer.status == StepStatus::timed_out) WARN("a busy machine: " << layer.fault);
+    }
+    REQUIRE(live.checks.mismatches == 0);
+  }
+}
+
 TEST_CASE("steps allocate nothing in the steady state", "[live]") {
   const ScratchFolder folder;
   const TableSpec spec = small_table(folder);

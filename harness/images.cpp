@@ -7,11 +7,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <numeric>
+#include <optional>
 #include <set>
 
 #include "platforms/error.hpp"
 #include "platforms/progress.hpp"
+#include "tier/remote_image.hpp"
 #include "tier/resident_table.hpp"
+#include "tier/source.hpp"
 
 namespace slacktier {
 namespace fs = std::filesystem;
@@ -63,9 +66,26 @@ Images::Images(const Campaign& campaign, const TableSpec& spec, const ImageOptio
     : rows_(options.rows ? options.rows : generated_table(spec, campaign.seed)) {
   geometry_ = make_page_geometry(4096, spec.row_bytes);
   std::set<std::uint32_t> counts;
+  std::optional<RemoteOptions> remote;
   for (const auto& placement : campaign.placements)
     for (const auto& [k, layer] : placement.layers)
-      if (!is_resident_source(layer.source)) counts.insert(layer.disks);
+      if (is_remote_source(layer.source)) {
+        if (remote && remote->connect != layer.remote.connect)
+          throw UsageError(
+              fmt::format("placement {}: layer {} reads from {}, another placement from {}: a campaign has one set "
+                          "of servers",
+                          placement.name, k, layer.remote.connect, remote->connect));
+        remote = layer.remote;
+      } else if (!is_resident_source(layer.source)) {
+        counts.insert(layer.disks);
+      }
+  if (remote) {
+    protocol::Wanted wanted = wanted_table(spec, campaign.shard_map, campaign.ranks, *rows_);
+    if (!options.rows) wanted.origin.clear();  // the servers bring their own seed
+    const ImageHeader header = open_remote_image(*remote, wanted);
+    servers_ = header.paths;
+    take(campaign, spec, header, !options.rows);
+  }
   const bool folders =
       std::all_of(options.disks.begin(), options.disks.end(), [](const auto& d) { return fs::is_directory(d); });
   std::uint64_t page_multiple = 1;
@@ -97,22 +117,26 @@ Images::Images(const Campaign& campaign, const TableSpec& spec, const ImageOptio
                         disks, options.disks.size()));
       images_[disks] = options.disks;
     }
-    const ImageHeader header = open_image(images_[disks], spec);
-    std::vector<PageFold> folds;
-    for (const auto& layer : spec.layers) folds.push_back({header.segment(layer.layer, campaign.rank).stored_pages});
-    const auto same = [](const PageFold& a, const PageFold& b) { return a.stored_pages == b.stored_pages; };
-    if (!folds_.empty() && !std::equal(folds.begin(), folds.end(), folds_.begin(), same))
-      throw UsageError("the images of one campaign hold different numbers of pages: stage them with one --size");
-    folds_ = folds;
-    geometry_ = header.geometry;
-    if (!options.rows) rows_ = generated_table(spec, header.seed);  // a staged image brings its own seed
+    take(campaign, spec, open_image(images_[disks], spec), !options.rows);
   }
-  if (counts.empty())
+  if (folds_.empty())
     for (std::size_t l = 0; l < spec.layers.size(); ++l) {
       const Shard shard = make_shard(spec, l, campaign.shard_map, campaign.ranks, campaign.rank);
       const std::uint64_t share = campaign.image_bytes / spec.layers.size() / geometry_.page_bytes;
       folds_.push_back({std::min(geometry_.pages(shard.rows), std::max<std::uint64_t>(share, 1))});
     }
+}
+
+// Pages and rows of an image, the same in all of a campaign's. `own_rows`: it brings its own seed.
+void Images::take(const Campaign& campaign, const TableSpec& spec, const ImageHeader& header, bool own_rows) {
+  std::vector<PageFold> folds;
+  for (const auto& layer : spec.layers) folds.push_back({header.segment(layer.layer, campaign.rank).stored_pages});
+  const auto same = [](const PageFold& a, const PageFold& b) { return a.stored_pages == b.stored_pages; };
+  if (!folds_.empty() && !std::equal(folds.begin(), folds.end(), folds_.begin(), same))
+    throw UsageError("the images of one campaign hold different numbers of pages: stage, or serve, them with one --size");
+  folds_ = folds;
+  geometry_ = header.geometry;
+  if (own_rows) rows_ = generated_table(spec, header.seed);
 }
 
 const std::vector<std::string>& Images::paths(std::uint32_t disks) const { return images_.at(disks); }
@@ -140,6 +164,7 @@ std::vector<std::string> Images::describe() const {
   std::vector<std::string> lines;
   for (const auto& [disks, files] : images_)
     lines.push_back(fmt::format("image over {} disk(s): {}", disks, fmt::join(files, ", ")));
+  if (!servers_.empty()) lines.push_back(fmt::format("table served by {}", fmt::join(servers_, ", ")));
   return lines;
 }
 

@@ -23,7 +23,8 @@ struct ImageOptions {
 
 class Images {
  public:
-  // Prepares an image for every number of disks that the campaign's placements use. A placement with more disks than folders
+  // Prepares an image for every number of disks that the campaign's placements use, and asks the servers of those that read
+  // from other nodes what they hold. A placement with more disks than folders
   // gets several files in one folder, and warnings() says so. Throws what stage_image and open_image throw.
   Images(const Campaign& campaign, const TableSpec& spec, const ImageOptions& options);
 
@@ -38,6 +39,8 @@ class Images {
   const TableRows& rows() const { return *rows_; }
   std::shared_ptr<const TableRows> shared_rows() const { return rows_; }
   const std::vector<Warning>& warnings() const { return warnings_; }
+  // Servers that placements read from; empty: none.
+  const std::vector<std::string>& servers() const { return servers_; }
   // Reads `sample` different pages of every image and compares them with the rows' origin. Throws CheckFailed naming the
   // first bad page, and what verify_image throws.
   void verify(const TableSpec& spec, std::uint64_t sample, bool quiet) const;
@@ -45,7 +48,10 @@ class Images {
   std::vector<std::string> describe() const;
 
  private:
+  void take(const Campaign& campaign, const TableSpec& spec, const ImageHeader& header, bool own_rows);
+
   std::map<std::uint32_t, std::vector<std::string>> images_;
+  std::vector<std::string> servers_;
   std::vector<PageFold> folds_;
   PageGeometry geometry_;
   std::shared_ptr<const TableRows> rows_;

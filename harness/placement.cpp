@@ -33,6 +33,9 @@ LayerPlacement layer_placement(const LayerControl& control, JsonFields& fields, 
   if ((control.drop_cache || control.hints) && !uses_page_cache(layer.source))
     fields.fail(
         key, fmt::format("page_cache: source {} does not read through the page cache; buffered and mmap do", layer.source));
+  layer.remote = control.remote.value_or(layer.remote);
+  if (is_remote_source(layer.source) && control.disks)
+    fields.fail(key, "disks belongs to sources that read an image on disks");
   layer.cache_rows_reserved_per_rank = control.cache_rows_reserved.value_or(0);
   return layer;
 }
@@ -82,6 +85,21 @@ Placement placement_from_json(const Json& json, const TableSpec& spec, const std
   return placement;
 }
 
+void read_from_servers(Placement& placement, const std::string& source, const RemoteOptions& remote) {
+  for (auto& [k, layer] : placement.layers) {
+    if (is_resident_source(layer.source)) continue;
+    if (!source.empty() && !is_remote_source(layer.source)) {
+      layer.remote = remote;
+      layer.disks = 1;
+      layer.drop_cache = false;
+    }
+    if (!source.empty()) layer.source = source;
+    if (!is_remote_source(layer.source)) continue;
+    if (layer.remote.connect.empty()) layer.remote.connect = remote.connect;
+    if (layer.remote.key_file.empty()) layer.remote.key_file = remote.key_file;
+  }
+}
+
 Json to_json(const Placement& placement) {
   Json json;
   json["name"] = placement.name;
@@ -94,7 +112,14 @@ Json to_json(const Placement& placement) {
     if (!layer.wrappers.empty()) out["wrappers"] = layer.wrappers;
     if (layer.on_demand) out["read"] = "on-demand";
     if (uses_page_cache(layer.source)) out["page_cache"] = {{"drop", layer.drop_cache}, {"hints", layer.hints}};
-    out["disks"] = layer.disks;
+    if (is_remote_source(layer.source)) {
+      Json& remote = out["remote"];
+      if (!layer.remote.connect.empty()) remote["connect"] = layer.remote.connect;
+      if (!layer.remote.key_file.empty()) remote["key_file"] = layer.remote.key_file;
+      remote["granularity"] = to_string(layer.remote.granularity);
+    } else {
+      out["disks"] = layer.disks;
+    }
     out["threads"] = layer.threads;
     out["cache_rows_per_rank"] = layer.cache_rows_per_rank;
     if (layer.cache_rows_reserved_per_rank > 0) out["cache_rows_reserved_per_rank"] = layer.cache_rows_reserved_per_rank;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "reports/results.hpp"
+#include "tier/remote_options.hpp"
 #include "tier/table.hpp"
 
 namespace slacktier {
@@ -17,6 +18,7 @@ struct LayerPlacement {
   std::vector<std::string> wrappers;      // around a page source, outermost first: "shared:tenants=2" (tier/source.hpp)
   bool on_demand = false;                 // read "on-demand": only when the main stream has come to the layer
   bool drop_cache = false, hints = true;  // page_cache.drop, page_cache.hints: of sources that read through it
+  RemoteOptions remote;                   // of sources that read from other nodes; what is empty, the campaign's run brings
   std::uint32_t disks = 1;                // disks of the image that page sources read from
   int threads = 1;                        // I/O threads per disk
   std::uint64_t cache_rows_per_rank = 0;  // GPU cache of this layer
@@ -40,5 +42,9 @@ struct Placement {
 // that the table does not have or that are missing.
 Placement placement_from_json(const Json& json, const TableSpec& spec, const std::string& where);
 Json to_json(const Placement& placement);
+
+// Every layer that reads pages reads them from servers by `source` instead ("tcp", ...; empty: only layers that read from
+// servers anyway, by the source they name). What a layer's own `remote` leaves empty comes from `remote`.
+void read_from_servers(Placement& placement, const std::string& source, const RemoteOptions& remote);
 
 }  // namespace slacktier

@@ -66,6 +66,8 @@ Rig::Rig(Device& device, const TableSpec& spec, const Campaign& campaign, const 
     setup.peer = wanted.peer;
     if (is_resident_source(wanted.source))
       setup.table = &tables.at(l, wanted);
+    else if (is_remote_source(wanted.source))
+      setup.remote = wanted.remote;
     else
       setup.disks = images.paths(wanted.disks);
     options.layers.push_back(setup);

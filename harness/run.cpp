@@ -282,6 +282,11 @@ RunOutcome run_campaign(Device& device, const Campaign& campaign, const RunOptio
     }
   }
 
+  if (!images.servers().empty())
+    envelope.warnings.push_back({"tables_remote",
+                                 fmt::format("pages come from servers at {}, whatever a placement's name says of disks",
+                                             fmt::join(images.servers(), ", ")),
+                                 ""});
   for (const auto& placement : campaign.placements)
     if (!placement.skip_unseen.empty())
       envelope.warnings.push_back({"rows_skipped",

@@ -97,7 +97,11 @@ BatchTime Load::run(const std::vector<LayerPages>& pages, std::uint64_t batch, N
       const std::uint32_t count = pages[l].pages;
       draw_pages(options_.seed, r, lane.layer, batch, pages_of(*lane.segment), count, lane.pages);
       lane.reads.clear();
-      for (std::uint32_t i = 0; i < count; ++i) lane.reads.push_back({lane.pages[i], lane.first_buffer + i});
+      // Of each page one record, so that a source that brings records alone has something to bring.
+      const std::uint32_t per_page = ranks_[r]->image->geometry.rows_per_page;
+      for (std::uint32_t i = 0; i < count; ++i)
+        lane.reads.push_back(
+            {lane.pages[i], lane.first_buffer + i, record_bit(static_cast<std::uint32_t>(lane.pages[i] % per_page))});
       const std::uint32_t each = options_.order == SubmitOrder::interleaved ? interleaved_pages : std::max(count, 1u);
       lane.used_parts = (count + each - 1) / each;
       for (std::size_t p = 0; p < lane.used_parts; ++p) {
@@ -180,6 +184,8 @@ void Load::check(const Rank& rank, const Lane& lane, std::uint64_t& zero_pages) 
     if (!options_.stamped && fault != PageFault::io && fault != PageFault::cut) continue;
     const std::uint64_t page = lane.reads[i].page;
     const auto& disks = rank.image->paths;
+    if (const std::string failure = lane.errors[i] ? rank.source->failure() : ""; !failure.empty())
+      throw DeviceError(fmt::format("layer {}: page {}: {}", lane.layer, page, failure));
     throw DeviceError(fmt::format("layer {}: page {} on {}: {}", lane.layer, page, disks[page % disks.size()],
                                   lane.errors[i] ? std::strerror(lane.errors[i]) : to_string(fault)));
   }

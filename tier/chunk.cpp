@@ -75,12 +75,13 @@ void LayerCore::plan_chunk(ChunkPlan& plan, std::span<const std::uint32_t> rows)
         plan.waves_.push_back({static_cast<std::uint32_t>(plan.reads_.size()), 0, static_cast<std::uint32_t>(i), 0, {}});
       ChunkPlan::Wave& wave = plan.waves_.back();
       const std::size_t buffer = (plan.waves_.size() - 1) % 2 * half + wave.reads;
-      plan.reads_.push_back({plan.wanted_[i].page, plan.starved_ ? options_.first_buffer : free_buffers_[buffer]});
+      plan.reads_.push_back({plan.wanted_[i].page, plan.starved_ ? options_.first_buffer : free_buffers_[buffer], 0});
       ++wave.reads;
     }
     ++plan.waves_.back().misses;
     plan.wanted_read_[i] = static_cast<std::uint32_t>(plan.reads_.size() - 1);
     const Miss& miss = plan.misses_[plan.wanted_[i].miss];
+    plan.reads_.back().records |= record_bit(miss.row % per_page);
     plan.by_lookup_[miss.lookup] = Descriptor::miss(plan.reads_.back().buffer, miss.row % per_page, miss.slot);
   }
   counts.pages = static_cast<std::uint32_t>(plan.reads_.size());

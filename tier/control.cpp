@@ -49,6 +49,16 @@ LayerControl read_layer(JsonFields fields) {
       delayed->fail("gb_per_s", "0 (no limit), or 0.001 and more");
     delayed->finish();
   }
+  if (auto remote = fields.object("remote")) {
+    layer.remote.emplace();
+    layer.remote->connect = remote->text("connect").value_or("");
+    layer.remote->key_file = remote->text("key_file").value_or("");
+    if (const auto granularity = remote->choice("granularity", {"page", "record"}))
+      layer.remote->granularity = parse_granularity(*granularity);
+    if (layer.source && !is_remote_source(*layer.source))
+      fields.fail("remote", "belongs to sources that read from other nodes");
+    remote->finish();
+  }
   if (const auto read = fields.choice("read", {"prefetch", "on-demand"})) layer.on_demand = *read == "on-demand";
   if (auto cache = fields.object("page_cache")) {
     layer.drop_cache = cache->flag("drop");

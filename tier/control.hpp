@@ -6,6 +6,8 @@
 //     source, disks, threads   a source that the tier has opened, for this layer or another one
 //     cache_rows_per_rank      rows of the GPU cache, up to those reserved: one number, or one for each rank
 //     delayed                  {"latency_us": …, "gb_per_s": …} of the wrapper `delayed` around the layer's source
+//     remote                   {"connect": "host:port,...", "key_file": ..., "granularity": "page" | "record"} of a source
+//                              that the tier has opened
 //     peer, wrappers, read, page_cache, cache_rows_reserved_per_rank, and cache.policy   fixed when the tier is made: may
 //     only
 //                              repeat what holds
@@ -40,6 +42,7 @@ struct LayerControl {
   std::optional<int> threads;
   std::vector<std::uint64_t> cache_rows;  // one for all ranks, or one for each; empty: not given
   std::optional<std::uint64_t> cache_rows_reserved;
+  std::optional<RemoteOptions> remote;
 };
 
 struct Control {

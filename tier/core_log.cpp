@@ -9,8 +9,9 @@ namespace slacktier {
 namespace {
 
 bool same_reads(std::span<const PageRead> a, std::span<const PageRead> b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const PageRead& x, const PageRead& y) { return x.page == y.page && x.buffer == y.buffer; });
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const PageRead& x, const PageRead& y) {
+    return x.page == y.page && x.buffer == y.buffer && x.records == y.records;
+  });
 }
 
 bool same_descriptors(std::span<const Descriptor> a, std::span<const Descriptor> b) {

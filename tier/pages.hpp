@@ -27,6 +27,26 @@ struct PageGeometry {
 // Throws UsageError when page_bytes is not a power of two from 512 to 65,536, or one record does not fit.
 PageGeometry make_page_geometry(std::uint32_t page_bytes, std::uint32_t row_bytes);
 
+// Records of a page as bits: bit r for record r, bit 63 for all from the 64th on. All bits: the whole page.
+inline constexpr std::uint64_t whole_page = ~std::uint64_t{0};
+inline constexpr std::uint64_t record_bit(std::uint32_t record) { return std::uint64_t{1} << (record < 63 ? record : 63); }
+
+// Calls run(offset, bytes) for each stretch of a page that holds such records, neighbours as one, and for the trailer.
+template <class Run>
+void for_records(std::uint64_t records, const PageGeometry& g, Run&& run) {
+  const auto trailer = static_cast<std::uint32_t>(sizeof(PageTrailer));
+  for (std::uint32_t r = 0; r < g.rows_per_page;) {
+    if ((records & record_bit(r)) == 0) {
+      ++r;
+      continue;
+    }
+    const std::uint32_t first = r;
+    while (r < g.rows_per_page && (records & record_bit(r)) != 0) ++r;
+    run(std::size_t{first} * g.row_bytes, std::size_t{r - first} * g.row_bytes);
+  }
+  run(std::size_t{g.page_bytes} - trailer, std::size_t{trailer});
+}
+
 // Where a row lies when the image holds fewer pages than the table (a scaled run): page mod stored_pages, same record.
 // With stored_pages >= pages of the table nothing folds. All row origins and checks use the folded row.
 struct PageFold {

@@ -15,7 +15,7 @@ namespace {
 struct SourceEntry {
   const char* name;
   std::unique_ptr<PageSource> (*make)(const ImageHeader&, const PagePool&, const SourceOptions&);
-  bool page_cache = false;
+  bool page_cache = false, remote = false;
 };
 
 // One line per page source.
@@ -24,6 +24,8 @@ constexpr SourceEntry sources[] = {
     {"pread", make_pread_source},
     {"buffered", make_buffered_source, true},
     {"mmap", make_mmap_source, true},
+    // Of servers:
+    {"tcp", make_tcp_source, false, true},
 };
 
 struct WrapperEntry {
@@ -83,6 +85,13 @@ std::vector<std::string> source_names() {
   return names;
 }
 
+std::vector<std::string> disk_source_names() {
+  std::vector<std::string> names;
+  for (const auto& entry : sources)
+    if (!entry.remote) names.emplace_back(entry.name);
+  return names;
+}
+
 std::vector<std::string> wrapper_names() {
   std::vector<std::string> names;
   for (const auto& entry : wrapper_table) names.emplace_back(entry.name);
@@ -97,6 +106,12 @@ void check_wrapper(const std::string& text) {
 bool uses_page_cache(const std::string& source) {
   for (const auto& entry : sources)
     if (source == entry.name) return entry.page_cache;
+  return false;
+}
+
+bool is_remote_source(const std::string& source) {
+  for (const auto& entry : sources)
+    if (source == entry.name) return entry.remote;
   return false;
 }
 

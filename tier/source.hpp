@@ -14,12 +14,14 @@
 #include "tier/image.hpp"
 #include "tier/pages.hpp"
 #include "tier/pool.hpp"
+#include "tier/remote_options.hpp"
 
 namespace slacktier {
 
 struct PageRead {
-  std::uint64_t page = 0;    // stored page of the segment (folded)
-  std::uint32_t buffer = 0;  // pool buffer that receives it
+  std::uint64_t page = 0;              // stored page of the segment (folded)
+  std::uint32_t buffer = 0;            // pool buffer that receives it
+  std::uint64_t records = whole_page;  // those that are wanted; a source may bring the rest of the page, too
 };
 
 // Owned by the caller and untouched by it from submit until `done` was called. `done` must not throw or block for long.
@@ -64,6 +66,7 @@ struct SourceOptions {
   bool drop_cache = false;  // what the cache holds of the image is dropped when the source is opened
   bool hints = true;        // all pages of a batch are announced (WILLNEED) before the first is waited for
   ArrivalTap* tap = nullptr;
+  RemoteOptions remote;  // of sources that read from other nodes
 };
 
 // What the wrapper `delayed` adds to a batch.
@@ -84,6 +87,9 @@ class PageSource {
   virtual bool set_delay(const LinkDelay&) { return false; }
   // What it has done or holds by now that its description cannot say: "page cache holds 12.5% of the image". May be empty.
   virtual std::string activity() const { return {}; }
+  // The last failure of reads (fault io) in words that an errno has not: which server, what it or the device said. May be
+  // empty.
+  virtual std::string failure() const { return {}; }
 };
 
 // How a source is made: `header` describes the image and names its disks, `pool` receives its pages.
@@ -98,11 +104,15 @@ class PageSource {
 std::unique_ptr<PageSource> make_source(const std::string& name, const ImageHeader& header, const PagePool& pool,
                                         const SourceOptions& options, std::span<const std::string> wrappers = {});
 std::vector<std::string> source_names();
+std::vector<std::string> disk_source_names();  // those that read an image on disks
 std::vector<std::string> wrapper_names();
 std::vector<std::string> fault_classes();
 // Throws UsageError naming wrapper, setting and what it may be.
 void check_wrapper(const std::string& text);
 // Whether a source reads through the page cache, so that drop_cache means something there.
 bool uses_page_cache(const std::string& source);
+// Whether a source reads from another node's memory: it is opened by SourceOptions::remote, its image by open_remote_image
+// (tier/remote_image.hpp), and the header's paths are servers.
+bool is_remote_source(const std::string& source);
 
 }  // namespace slacktier

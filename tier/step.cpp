@@ -115,7 +115,7 @@ std::uint32_t LayerCore::buffer_for(std::uint32_t page) {
   }
   if (free_buffers_.empty()) return no_read;
   page_map_[i] = {page_tag_, page, static_cast<std::uint32_t>(reads_.size())};
-  reads_.push_back({page, free_buffers_.back()});
+  reads_.push_back({page, free_buffers_.back(), 0});
   free_buffers_.pop_back();
   return page_map_[i].read;
 }
@@ -161,6 +161,7 @@ void LayerCore::on_indices(std::uint64_t epoch, std::span<const std::uint32_t> r
       ++counts_.failed;  // delivered as zero
       continue;
     }
+    reads_[read].records |= record_bit(miss.row % per_page);
     descriptors_[miss.lookup] = Descriptor::miss(reads_[read].buffer, miss.row % per_page, miss.slot);
   }
   for (const Reuse& reuse : reuses_) {

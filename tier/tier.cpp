@@ -202,6 +202,8 @@ std::string Tier::describe_fault(const Layer& layer, const Batch& batch) const {
   while (batch.read.faults[bad] == PageFault::none) ++bad;
   const std::uint64_t page = batch.read.reads[bad].page;
   const auto& disks = layer.source->image.paths;
+  if (const std::string failure = batch.errors[bad] ? layer.source->pages->failure() : ""; !failure.empty())
+    return fmt::format("layer {}: page {}: {}", spec_.layers[layer.index].layer, page, failure);
   return fmt::format("layer {}: page {} on {}: {}", spec_.layers[layer.index].layer, page, disks[page % disks.size()],
                      batch.errors[bad] ? std::strerror(batch.errors[bad]) : to_string(batch.read.faults[bad]));
 }
@@ -365,7 +367,11 @@ void Tier::check(CheckReport& report, std::size_t stride, std::size_t offset) co
       const ImageSegment& segment = layer->source->image.segment(spec_.layers[layer->index].layer, options_.rank);
       const std::span<const std::byte> page(pool_->page(read.buffer), pool_->page_bytes());
       ++report.pages;
-      const PageFault fault = check_page(page, read.page, segment.image, layer->source->image.nonce);
+      // A record alone carries no checksum; the records themselves were compared above.
+      const bool records =
+          is_remote_source(layer->source->setup.source) && layer->source->setup.remote.granularity == Granularity::record;
+      const PageFault fault = records ? check_stamp(page, read.page, segment.image, layer->source->image.nonce)
+                                      : check_page(page, read.page, segment.image, layer->source->image.nonce);
       if (fault == PageFault::none) continue;
       ++report.mismatches;
       if (report.first_mismatch.empty())

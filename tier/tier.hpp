@@ -40,7 +40,8 @@ struct LayerSetup {
   std::string source = "dram";        // of a resident table (tier/resident_table.hpp), or a page source
   std::string peer;                   // of source "peer": who holds the table
   std::vector<std::string> wrappers;  // around the source, outermost first (tier/source.hpp)
-  std::vector<std::string> disks;     // of the image, for page sources
+  std::vector<std::string> disks;     // of the image, for page sources that read disks
+  RemoteOptions remote;               // for those that read from other nodes
   ReadMode read = ReadMode::prefetch;
   bool drop_cache = false;  // page cache of the image, when the tier is made
   bool hints = true;        // announce a batch's pages to the page cache

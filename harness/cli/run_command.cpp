@@ -20,6 +20,7 @@
 #include "reports/json.hpp"
 #include "reports/results_table.hpp"
 #include "reports/table.hpp"
+#include "tier/source.hpp"
 
 namespace slacktier {
 namespace {
@@ -31,7 +32,8 @@ struct RunArguments {
               gates, reads, out, scratch = "slacktier-scratch";
   std::vector<std::string> traces, disks;
   std::string token_map, control, rows, verify_sample, workloads, rank, sessions, q, blocks, block_steps, warm_steps, seed,
-      prefill, prefill_chunk, output;
+      prefill, prefill_chunk, output, source, granularity;
+  RemoteOptions remote;
   std::uint64_t size = 0;
   std::uint64_t memory_limit = 0;
   int model_layers = 0;
@@ -102,6 +104,17 @@ Campaign campaign_of(const RunArguments& arguments) {
     campaign.placements.resize(1);
     campaign.placements.push_back(placement);
   }
+  // A campaign that names servers itself keeps its disks unless told otherwise.
+  const bool names_servers = std::any_of(campaign.placements.begin(), campaign.placements.end(), [](const Placement& p) {
+    return std::any_of(p.layers.begin(), p.layers.end(), [](const auto& l) { return is_remote_source(l.second.source); });
+  });
+  const bool as_it_is = !arguments.source.empty() || arguments.remote.connect.empty() || names_servers;
+  const std::string source = as_it_is ? arguments.source : "tcp";
+  if (!source.empty() && !is_remote_source(source))
+    throw UsageError(fmt::format("--source {}: reads from no server; placements say which disks they read", source));
+  RemoteOptions remote = arguments.remote;
+  if (!arguments.granularity.empty()) remote.granularity = parse_granularity(arguments.granularity);
+  for (Placement& placement : campaign.placements) read_from_servers(placement, source, remote);
   validate(campaign);
   return campaign;
 }
@@ -274,6 +287,13 @@ void add_run_command(CLI::App& app, const Invocation& invocation, std::function<
                    "What a layer's time is on a GPU: spin (one block), gemm (all multiprocessors) or stream")
       ->capture_default_str();
   command->add_option("--disk", a.disks, "Folder for image files, or a staged image (file or block device); one per disk");
+  command
+      ->add_option("--connect", a.remote.connect,
+                   "Servers (slacktier-tier serve) that hold the tables: what placements read from disks is read from them")
+      ->type_name("HOST:PORT,…");
+  command->add_option("--source", a.source, "How servers are read; default: tcp");
+  command->add_option("--key-file", a.remote.key_file, "Key of the servers")->type_name("FILE");
+  command->add_option("--granularity", a.granularity, "What a missing row brings from a server: page or record");
   command->add_option("--scratch", a.scratch, "Folder for images and results when --disk or --out are not given")
       ->capture_default_str();
   command->add_option("--size", a.size, "Image size of all layers together, e.g. 2GiB; default: the campaign's")

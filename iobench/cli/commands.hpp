@@ -34,6 +34,8 @@ struct ReadArguments {
   std::string pages, table, shard_map = "contiguous", misses, source = "uring", order = "layer-first", windows, cpus;
   std::uint32_t batch = 0, ranks = 1, page_bytes = 4096;
   std::uint64_t cache_rows = 0, create = 0, span = 0, seed = 1;
+  RemoteOptions remote;
+  std::string granularity;
   int threads = 1;
   double resolve_ms = 0.1, max_seconds = 60;
   std::string out, format = "table";

@@ -17,6 +17,7 @@
 #include "platforms/progress.hpp"
 #include "platforms/provenance.hpp"
 #include "platforms/quantity.hpp"
+#include "tier/remote_image.hpp"
 
 namespace slacktier::cli {
 namespace {
@@ -69,9 +70,13 @@ std::vector<LayerPages> asked_pages(const ReadArguments& arguments, ReadPlan& pl
 
 void add_read_options(CLI::App& app, ReadArguments& a) {
   app.add_option("--disk", a.disks, "Staged image: file or block device; several are one striped image")
-      ->required()
       ->allow_extra_args(false)
       ->type_name("FILE|DEVICE");
+  app.add_option("--connect", a.remote.connect, "Servers (slacktier-tier serve) to read from, with --source tcp")
+      ->type_name("HOST:PORT,…");
+  app.add_option("--key-file", a.remote.key_file, "Key of the servers")->type_name("FILE");
+  app.add_option("--granularity", a.granularity,
+                 "What a server sends for a read: page, or one record and its page's trailer");
   app.add_flag("--disk-per-rank", a.disk_per_rank, "Each --disk is an image of its own; rank r reads image r mod n");
   app.add_option("--create", a.create, "Stage an image of this size in the files named by --disk, if it is not there yet")
       ->transform(CLI::AsSizeValue(false));
@@ -145,6 +150,15 @@ std::vector<int> parse_cpus(const std::string& text) {
 
 ReadPlan plan_reads(const ReadArguments& arguments) {
   ReadPlan plan;
+  const bool remote = is_remote_source(arguments.source);
+  if (remote != !arguments.remote.connect.empty())
+    throw UsageError(remote ? fmt::format("--source {}: name the servers with --connect host:port", arguments.source)
+                            : "--connect: servers are read with --source tcp");
+  if (remote ? !arguments.disks.empty() || arguments.unstamped || arguments.create > 0 : arguments.disks.empty())
+    throw UsageError(remote ? "--connect: the server has the image; leave out --disk, --unstamped and --create"
+                            : "name an image with --disk, or a server with --source tcp --connect host:port");
+  RemoteOptions servers = arguments.remote;
+  if (!arguments.granularity.empty()) servers.granularity = parse_granularity(arguments.granularity);
   std::vector<std::vector<std::string>> groups;  // disks by image
   if (arguments.disk_per_rank)
     for (const auto& disk : arguments.disks) groups.push_back({disk});
@@ -163,6 +177,11 @@ ReadPlan plan_reads(const ReadArguments& arguments) {
     plan.table = "unstamped";
     plan.warnings.push_back(
         {"unstamped", "pages without stamps: holes, trimmed or stale blocks cannot be told from data", ""});
+  } else if (remote) {
+    protocol::Wanted wanted;
+    if (!arguments.table.empty()) wanted.fingerprint = load_table_spec(arguments.table).fingerprint();
+    plan.images.push_back(open_remote_image(servers, wanted));
+    plan.labels.push_back(fmt::format("granularity: {}", to_string(servers.granularity)));
   } else {
     const std::string table = arguments.table.empty() ? "engram_v41" : arguments.table;
     for (const auto& disks : groups) {
@@ -176,6 +195,8 @@ ReadPlan plan_reads(const ReadArguments& arguments) {
         throw UsageError(fmt::format("{}: staging was not finished; run slacktier-tier stage again to resume it", disks[0]));
       plan.images.push_back(image);
     }
+  }
+  if (!arguments.unstamped) {
     plan.table = plan.images.front().table;
     plan.fingerprint = plan.images.front().fingerprint;
     plan.table_ranks = plan.images.front().ranks;
@@ -197,6 +218,7 @@ ReadPlan plan_reads(const ReadArguments& arguments) {
   plan.load.ranks = arguments.ranks;
   plan.load.source = arguments.source;
   plan.load.settings.threads = arguments.threads;
+  plan.load.settings.remote = servers;
   plan.load.settings.verify_checksum = arguments.verify_checksum;
   plan.load.settings.cpus = parse_cpus(arguments.cpus);
   if (arguments.page_cached) {
@@ -244,7 +266,7 @@ Envelope read_envelope_of(const ReadPlan& plan, const std::string& command, cons
   input.start_unix_s = static_cast<std::int64_t>(std::time(nullptr));
   input.facts["host"] = host_json(read_host_facts());
   for (const auto& image : plan.images)
-    for (const auto& path : image.paths)
+    for (const auto& path : is_remote_source(plan.load.source) ? std::vector<std::string>() : image.paths)
       input.facts["disks"].push_back(storage_json(read_storage_facts(path, image_header_bytes)));
   envelope.provenance = provenance(input);
   return envelope;

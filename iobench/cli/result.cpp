@@ -42,7 +42,7 @@ ReadResult describe_load(const ReadPlan& plan, const LoadOptions& options, const
   result.verify = !options.stamped ? "unstamped" : options.settings.verify_checksum ? "checksum" : "stamp";
   ReadEngine engine;
   engine.effective = load.describe();
-  engine.direct = !uses_page_cache(options.source) && options.settings.direct;
+  engine.direct = !uses_page_cache(options.source) && !is_remote_source(options.source) && options.settings.direct;
   engine.fixed_buffers = load.registered_bytes() > 0;
   engine.fixed_files = options.source == "uring";
   result.engine = engine;

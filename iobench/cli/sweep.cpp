@@ -45,13 +45,14 @@ std::vector<LoadOptions> configurations_of(const SweepArguments& a, const ReadPl
 
 int sweep(SweepArguments a, const Invocation& invocation) {
   parse_table_format(a.read.format);
-  if (a.read.disks.empty() && a.image.empty())
+  if (a.read.disks.empty() && a.image.empty() && a.read.remote.connect.empty())
     throw UsageError("sweep: name an image: slacktier-iobench sweep --quick FILE");
   if (!a.image.empty()) a.read.disks.push_back(a.image);
   if (a.quick) {
     a.batches = std::min(a.batches, 50u);
     a.read.max_seconds = std::min(a.read.max_seconds, 25.0);
-    if (!std::filesystem::exists(a.read.disks.front()) && a.read.create == 0) a.read.create = std::uint64_t{1} << 30;
+    if (!a.read.disks.empty() && !std::filesystem::exists(a.read.disks.front()) && a.read.create == 0)
+      a.read.create = std::uint64_t{1} << 30;
   }
   const ReadPlan plan = plan_reads(a.read);
   auto points =
@@ -134,7 +135,6 @@ int sweep(SweepArguments a, const Invocation& invocation) {
 Command add_sweep(CLI::App& app, const Invocation& invocation) {
   const auto a = std::make_shared<SweepArguments>();
   add_read_options(app, a->read);
-  app.get_option("--disk")->required(false);
   app.add_option("image", a->image, "Staged image to read (as --disk)")->type_name("FILE");
   app.add_option("--threads-list", a->threads, "Thread counts to sweep, such as 1,2,4")->delimiter(',');
   app.add_option("--ranks-list", a->ranks, "Rank counts to sweep")->delimiter(',')->check(CLI::Range(1, 64));

@@ -16,6 +16,8 @@ Command add_verify(CLI::App& app);
 Command add_inspect(CLI::App& app);
 Command add_discard(CLI::App& app);
 Command add_table(CLI::App& app);
+Command add_serve(CLI::App& app);
+Command add_metrics(CLI::App& app);
 Command add_table_rows(CLI::App& app);  // below table
 
 // Options that commands share.

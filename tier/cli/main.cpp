@@ -14,7 +14,9 @@ namespace {
 int run(int argc, char** argv) {
   // A file size limit shall be an error that names the file, not the end of the process.
   std::signal(SIGXFSZ, SIG_IGN);
-  CLI::App app("Stages lookup tables as images on disks, checks them, and takes them away again.", "slacktier-tier");
+  CLI::App app(
+      "Stages lookup tables as images on disks, checks them, takes them away again, and serves tables to other nodes.",
+      "slacktier-tier");
   app.require_subcommand(1);
   app.get_formatter()->column_width(34);
   std::map<const CLI::App*, cli::Command> commands;
@@ -27,6 +29,8 @@ int run(int argc, char** argv) {
   add("inspect", cli::add_inspect);
   add("discard", cli::add_discard);
   add("table", cli::add_table);
+  add("serve", cli::add_serve);
+  add("metrics", cli::add_metrics);
   app.footer(
       "A gigabyte of each of two layers' last quarters, striped over two disks:\n"
       "  slacktier-tier stage --table engram_v41 --ranks 4 --rank 3 --size 2GiB --disk a.img --disk b.img\n"

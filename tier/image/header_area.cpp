@@ -37,7 +37,9 @@ std::uint64_t slot_checksum(const Slot& slot, std::span<const std::byte> json) {
 std::string hex(std::uint64_t value) { return fmt::format("{:016x}", value); }
 std::uint64_t from_hex(const nlohmann::json& text) { return std::stoull(text.get<std::string>(), nullptr, 16); }
 
-ImageHeader from_json(const nlohmann::json& json) {
+}  // namespace
+
+ImageHeader header_from_json(const nlohmann::json& json) {
   ImageHeader header;
   json.at("table").get_to(header.table);
   json.at("fingerprint").get_to(header.fingerprint);
@@ -69,8 +71,6 @@ ImageHeader from_json(const nlohmann::json& json) {
   if (header.disks == 0 || header.disk >= header.disks) throw UsageError("field \"disk\": not one of \"disks\"");
   return header;
 }
-
-}  // namespace
 
 nlohmann::json header_json(const ImageHeader& header) {
   nlohmann::json segments = nlohmann::json::array();
@@ -140,7 +140,7 @@ HeaderArea decode_header_area(std::span<const std::byte> area, const std::string
   if (result.state != AreaState::whole) return result;
   try {
     const char* const text = reinterpret_cast<const char*>(json.data());
-    result.header = from_json(nlohmann::json::parse(text, text + json.size()));
+    result.header = header_from_json(nlohmann::json::parse(text, text + json.size()));
   } catch (const std::exception& error) {
     throw UsageError(fmt::format("{}: image header: {}", path, error.what()));
   }

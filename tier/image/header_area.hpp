@@ -16,6 +16,8 @@ inline constexpr std::uint64_t header_slot_bytes = image_header_bytes / 2;
 
 // What a slot stores of a header.
 nlohmann::json header_json(const ImageHeader& header);
+// The same back. Throws UsageError or a JSON exception naming the field that is missing or impossible.
+ImageHeader header_from_json(const nlohmann::json& json);
 
 // One slot's bytes, filled up with zeros to a multiple of 4 KiB. Throws UsageError when the segments do not fit.
 std::vector<std::byte> encode_header(const ImageHeader& header, std::uint64_t sequence);

@@ -51,6 +51,7 @@ Tier::OpenSource& Tier::source_for(const Layer& layer, const LayerControl& wante
   const std::vector<std::string> wrappers = wanted.wrappers.value_or(layer.setup.wrappers);
   const auto fits = [&](const LayerSetup& has) {
     return has.source == name && has.wrappers == wrappers && has.disks.size() == disks && has.threads == threads &&
+           (!wanted.remote || has.remote == *wanted.remote) &&
            has.drop_cache == wanted.drop_cache.value_or(has.drop_cache) && has.hints == wanted.hints.value_or(has.hints);
   };
   if (fits(layer.source->setup)) return *layer.source;
@@ -130,6 +131,7 @@ void Tier::apply(const Control& control) {
     layer.segment = &change.source->image.segment(spec_.layers[layer.index].layer, options_.rank);
     layer.setup.source = change.source->setup.source;
     layer.setup.disks = change.source->setup.disks;
+    layer.setup.remote = change.source->setup.remote;
     layer.setup.threads = change.source->setup.threads;
     layer.setup.wrappers = change.source->setup.wrappers;
     layer.setup.drop_cache = change.source->setup.drop_cache;

@@ -8,6 +8,7 @@
 
 #include "platforms/error.hpp"
 #include "tier/live/parts.hpp"
+#include "tier/remote_image.hpp"
 
 namespace slacktier {
 
@@ -136,7 +137,7 @@ std::unique_ptr<Tier::Layer> Tier::make_layer(std::size_t l, std::uint32_t first
   const ImageSegment& segment = layer->source->image.segment(k, options_.rank);
   if (segment.stored_pages != options_.folds[l].stored_pages)
     throw UsageError(fmt::format("{}: holds {} pages of layer {}, this run wants {}: stage it again with the run's size",
-                                 layer->setup.disks[0], segment.stored_pages, k, options_.folds[l].stored_pages));
+                                 layer->source->image.paths[0], segment.stored_pages, k, options_.folds[l].stored_pages));
   layer->segment = &segment;
   for (int i = 0; i < 2; ++i) {
     auto batch = std::make_unique<Batch>();
@@ -159,13 +160,16 @@ Tier::OpenSource& Tier::open_source(const LayerSetup& setup) {
     const LayerSetup& other = open->setup;
     return other.source == setup.source && other.wrappers == setup.wrappers && other.disks == setup.disks &&
            other.threads == setup.threads && other.registration == setup.registration &&
-           other.drop_cache == setup.drop_cache && other.hints == setup.hints;
+           other.drop_cache == setup.drop_cache && other.hints == setup.hints && other.remote == setup.remote;
   };
   const auto found = std::find_if(sources_.begin(), sources_.end(), same);
   if (found != sources_.end()) return **found;
   auto open = std::make_unique<OpenSource>();
   open->setup = setup;
-  open->image = open_image(setup.disks, spec_);
+  open->image =
+      is_remote_source(setup.source)
+          ? open_remote_image(setup.remote, wanted_table(spec_, options_.shard_map, options_.ranks, *options_.rows))
+          : open_image(setup.disks, spec_);
   require_image(open->image, options_.shard_map, options_.ranks, *options_.rows);
   SourceOptions source;
   source.threads = setup.threads;
@@ -173,6 +177,7 @@ Tier::OpenSource& Tier::open_source(const LayerSetup& setup) {
   source.verify_checksum = options_.verify_checksum;
   source.drop_cache = setup.drop_cache;
   source.hints = setup.hints;
+  source.remote = setup.remote;
   open->pages = make_source(setup.source, open->image, *pool_, source, setup.wrappers);
   if (options_.decorate) open->pages = options_.decorate(std::move(open->pages));
   sources_.push_back(std::move(open));

@@ -86,16 +86,18 @@ inline void note_submission(ReadBatch& batch) {
 }
 
 // Ends one read: `result` is the bytes that came, or -errno. The tap sees the page first, then it is checked.
-inline void end_read(ReadBatch& batch, std::uint32_t i, int result, std::byte* page, const OpenDisks& disks,
-                     const SourceOptions& options) {
+// `pages` knows their size and what makes one whole (OpenDisks, or another place that pages come from).
+template <class Pages>
+void end_read(ReadBatch& batch, std::uint32_t i, int result, std::byte* page, const Pages& pages,
+              const SourceOptions& options) {
   if (options.tap) options.tap->arrived(batch, i, page, result);
   batch.errors[i] = result < 0 ? -result : 0;
   if (result < 0)
     batch.faults[i] = PageFault::io;
-  else if (result != static_cast<int>(disks.page_bytes()))
+  else if (result != static_cast<int>(pages.page_bytes()))
     batch.faults[i] = PageFault::cut;  // no retry can complete it: the file ends there
   else
-    batch.faults[i] = disks.check(*batch.segment, batch.reads[i].page, page, options.verify_checksum);
+    batch.faults[i] = pages.check(*batch.segment, batch.reads[i].page, page, options.verify_checksum);
 }
 
 // Deals a batch to threads: at most `threads` a disk, never more than the disk has pages in the batch. give(disk, thread,
@@ -139,5 +141,6 @@ std::unique_ptr<PageSource> make_pread_source(const ImageHeader& header, const P
 std::unique_ptr<PageSource> make_buffered_source(const ImageHeader& header, const PagePool& pool,
                                                  const SourceOptions& options);
 std::unique_ptr<PageSource> make_mmap_source(const ImageHeader& header, const PagePool& pool, const SourceOptions& options);
+std::unique_ptr<PageSource> make_tcp_source(const ImageHeader& header, const PagePool& pool, const SourceOptions& options);
 
 }  // namespace slacktier

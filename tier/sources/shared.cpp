@@ -62,7 +62,7 @@ class Tenant {
           const std::uint64_t on_disk = (own.segment->stored_pages - disk + disks_ - 1) / disks_;
           if (on_disk < 2) continue;
           const std::uint64_t other = draw_below(state_, on_disk - 1);
-          extra.reads.push_back({(other + (other >= read.page / disks_)) * disks_ + disk, free_.back()});
+          extra.reads.push_back({(other + (other >= read.page / disks_)) * disks_ + disk, free_.back(), read.records});
           free_.pop_back();
         }
     }

@@ -72,7 +72,7 @@ Configuration draw_configuration(Draw& draw, const Images& images) {
   c.text = policy + " budget " + std::to_string(budget) + " split " + std::to_string(split) + " q " + std::to_string(q) +
            " sessions " + std::to_string(sessions);
   for (std::uint64_t l = 0; l < 2; ++l) {
-    std::vector<std::string> names = source_names();
+    std::vector<std::string> names = disk_source_names();
     for (const char* resident : {"dram", "hbm"}) names.emplace_back(resident);
     LayerSetup layer =
         on(draw.of(names), images.disks, budget * (l == 0 ? split : 10 - split) / 10, static_cast<int>(1 + draw.below(3)));
@@ -188,7 +188,7 @@ TEST_CASE("ten million checked lookups over random configurations: no row differ
   REQUIRE(failed_steps > 0);
   REQUIRE(sum.undelivered < sum.checked / 20);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-  for (const auto& name : source_names()) REQUIRE(seen[name] > 0);
+  for (const auto& name : disk_source_names()) REQUIRE(seen[name] > 0);
   for (const auto& name : directory_policies()) REQUIRE(seen[name] > 0);
 #endif
 }

@@ -33,7 +33,7 @@ TEST_CASE("every fault of every source: zeros with a status, named, and the step
   const auto device = open_device("cpu");
   const auto image = stage_small(folder, spec, 2);
   REQUIRE(reasons.size() == fault_classes().size());
-  for (const std::string& source : source_names())
+  for (const std::string& source : disk_source_names())
     for (const std::string& fault : fault_classes())
       for (const bool on_demand : {false, true}) {
         INFO(source << " " << fault << " " << on_demand);
@@ -75,7 +75,7 @@ TEST_CASE("every fault of every source in a prefill: zeros with a status, named,
   const TableSpec spec = small_table(folder);
   const auto device = open_device("cpu");
   const auto image = stage_small(folder, spec, 2);
-  for (const std::string& source : source_names())
+  for (const std::string& source : disk_source_names())
     for (const std::string& fault : fault_classes()) {
       INFO(source << " " << fault);
       TierOptions options = checked();
@@ -113,7 +113,7 @@ TEST_CASE("late pages of a step that was given up open no later gate and write i
   const TableSpec spec = small_table(folder);
   const auto device = open_device("cpu");
   const auto image = stage_small(folder, spec, 1);
-  for (const std::string& source : source_names())
+  for (const std::string& source : disk_source_names())
     for (const bool on_demand : {false, true}) {
       INFO(source << " " << on_demand);
       TierOptions options = checked();
@@ -151,7 +151,7 @@ TEST_CASE("a disk on which every page is late: each step is given up in time, an
   const TableSpec spec = small_table(folder);
   const auto device = open_device("cpu");
   const auto image = stage_small(folder, spec, 1);
-  for (const std::string& source : source_names()) {
+  for (const std::string& source : disk_source_names()) {
     INFO(source);
     TierOptions options = checked();
     options.watchdog = 10 * ms;
@@ -178,7 +178,7 @@ TEST_CASE("steps in which any page may fail in any way: zeros or the right row, 
   std::string all;
   for (const auto& fault : fault_classes()) all += (all.empty() ? "" : "+") + fault;
   std::map<StepStatus, int> statuses;  // of all sources: a busy machine may be too slow for one of them throughout
-  for (const std::string& source : source_names()) {
+  for (const std::string& source : disk_source_names()) {
     INFO(source);
     TierOptions options = checked();
     options.watchdog = 60 * ms;

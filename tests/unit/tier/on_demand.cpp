@@ -13,7 +13,7 @@ TEST_CASE("on demand: no page is submitted before the main stream is at the gate
   const TableSpec spec = small_table(folder);
   const auto device = open_device("cpu");
   const auto image = stage_small(folder, spec, 1);
-  for (const std::string& source : source_names())
+  for (const std::string& source : disk_source_names())
     for (const bool layer_first : {true, false})
       for (const bool both : {true, false}) {
         INFO(source << layer_first << both);

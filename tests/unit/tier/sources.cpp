@@ -27,7 +27,7 @@ double cached_percent(const PageSource& source) {
 TEST_CASE("every source reads every page into its buffer, batches side by side", "[sources]") {
   for (const std::uint32_t disks : {1u, 4u}) {
     SourceBench bench(disks);
-    for (const std::string& name : source_names())
+    for (const std::string& name : disk_source_names())
       for (const int threads : {1, 3}) {
         INFO(name << " " << disks << " " << threads);
         SourceOptions options;
@@ -54,7 +54,7 @@ TEST_CASE("every source reads every page into its buffer, batches side by side",
 
 TEST_CASE("a source that ends at once reads what was asked for before", "[sources]") {
   SourceBench bench(2);
-  for (const std::string& name : source_names())
+  for (const std::string& name : disk_source_names())
     for (int i = 0; i < 20; ++i) {
       INFO(name);
       auto source = bench.open(name);
@@ -76,7 +76,7 @@ TEST_CASE("unknown sources, and files that are not there, are named", "[sources]
     CHECK_THAT(error.what(), contains_text("'tape'") && contains_text("uring, pread, buffered, mmap"));
   }
   std::filesystem::remove(bench.disks[0]);
-  for (const std::string& name : source_names()) {
+  for (const std::string& name : disk_source_names()) {
     try {
       bench.open(name);
       FAIL("opened");
@@ -111,7 +111,7 @@ TEST_CASE("sources of the page cache: what it holds, and dropped at the start", 
 }
 
 TEST_CASE("a file that is cut under its readers: each lost page is a fault, nothing else is", "[sources]") {
-  for (const std::string& name : source_names()) {
+  for (const std::string& name : disk_source_names()) {
     INFO(name);
     SourceBench bench;
     const auto source = bench.open(name);

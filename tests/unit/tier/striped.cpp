@@ -21,7 +21,7 @@ TEST_CASE("a million rows on four disks are the rows of one disk, lookup by look
   for (const auto& segment : read_image_header(one).segments) rows += segment.rows;
   REQUIRE(rows >= 1'000'000);
   const auto device = open_device("cpu");
-  for (const std::string& source : source_names()) {
+  for (const std::string& source : disk_source_names()) {
     INFO(source);
     TierOptions options;
     options.max_tokens = 128;

@@ -1,0 +1,166 @@
+// The server among readers that do not behave: strangers, half-open connections, those that take nothing.
+#include "tier/server.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <random>
+
+#include "tests/catch.hpp"
+#include "tests/unit/tier/running_server.hpp"
+#include "tests/unit/tier/source_driver.hpp"
+#include "tier/protocol.hpp"
+
+using namespace slacktier;
+using namespace slacktier::testing;
+
+namespace {
+
+// A plain, blocking connection.
+class Stranger {
+ public:
+  explicit Stranger(const std::string& address) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in to = {};
+    to.sin_family = AF_INET;
+    to.sin_port = htons(static_cast<std::uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    REQUIRE(::connect(socket_, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0);
+  }
+  ~Stranger() { ::close(socket_); }
+  Stranger(const Stranger&) = delete;
+  Stranger& operator=(const Stranger&) = delete;
+  bool send(protocol::View bytes) {
+    return ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(bytes.size());
+  }
+  // What comes until the other side ends the connection, at most `most` bytes.
+  protocol::Bytes rest(std::size_t most = 1 << 16) {
+    protocol::Bytes all;
+    std::array<std::byte, 4096> part;
+    ssize_t got = 1;
+    while (all.size() < most && (got = ::recv(socket_, part.data(), part.size(), 0)) > 0)
+      all.insert(all.end(), part.begin(), part.begin() + got);
+    return all;
+  }
+  void proves(const std::string& key) {
+    protocol::Nonce own{};
+    REQUIRE(send(protocol::encode(protocol::Type::hello, 0, own)));
+    const protocol::Bytes challenge = rest(protocol::frame_header_bytes + 32);
+    const auto theirs = protocol::decode_nonce(protocol::View(challenge).subspan(protocol::frame_header_bytes));
+    REQUIRE(theirs);
+    const protocol::Wanted wanted;
+    const protocol::Bytes covered = protocol::encode_wanted(wanted);
+    const protocol::View parts[] = {own, *theirs, covered};
+    const protocol::Proof proof{protocol::prove(load_key(key), "reader", parts), wanted};
+    REQUIRE(send(protocol::encode(protocol::Type::proof, 0, protocol::encode_proof(proof))));
+  }
+
+ private:
+  int socket_;
+};
+
+struct ServerBench {
+  ScratchFolder folder;
+  TableSpec spec = small_table(folder);
+  std::string key = write_key(folder);
+  ServedTable table = ServedTable::make(spec, {});
+  std::unique_ptr<Device> device = open_device("cpu");
+  PagePool pool{*device, 4096, 256};
+
+  // One honest reader: 200 pages, whole.
+  void read(const RunningServer& server) {
+    SourceOptions options;
+    options.remote.connect = server.address;
+    options.remote.key_file = key;
+    options.remote.granularity = Granularity::page;
+    options.verify_checksum = true;
+    const ImageHeader image = open_remote_image(options.remote);
+    const auto source = make_source("tcp", image, pool, options);
+    Reading reading(*source, image.segments[0], first_pages(200));
+    reading.wait();
+    for (const PageFault fault : reading.faults) REQUIRE(fault == PageFault::none);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a thousand random bad handshakes leave the server serving", "[server]") {
+  ServerBench bench;
+  RunningServer server(bench.table, bench.key);
+  std::mt19937_64 random(3);
+  const protocol::Bytes hello = protocol::encode(protocol::Type::hello, 0, protocol::Nonce{});
+  for (int i = 0; i < 1000; ++i) {
+    Stranger stranger(server.address);
+    protocol::Bytes bytes;
+    if (random() % 2) bytes = hello;
+    const std::size_t n = random() % 300;
+    for (std::size_t b = 0; b < n; ++b) bytes.push_back(static_cast<std::byte>(random()));
+    if (!bytes.empty() && random() % 2) bytes[random() % bytes.size()] ^= std::byte{4};
+    if (!bytes.empty()) stranger.send(bytes);
+    if (i % 100 == 0) bench.read(server);
+  }
+  bench.read(server);
+  REQUIRE(server.await([](const ServerMetrics& m) { return m.accepted >= 1000 && m.clients == 0; }));
+  CHECK(server.metrics().refused > 100);
+}
+
+TEST_CASE("readers that are silent or half-open are dropped and stall nobody", "[server]") {
+  ServerBench bench;
+  ServerOptions options;
+  options.handshake_timeout = 3'000'000'000;
+  options.idle_timeout = 4'000'000'000;
+  RunningServer server(bench.table, bench.key, options);
+  Stranger silent(server.address), half(server.address), idle(server.address), greedy(server.address);
+  REQUIRE(half.send(protocol::encode(protocol::Type::hello, 0, protocol::Nonce{})));
+  idle.proves(bench.key);
+  // Asks for gigabytes and takes nothing.
+  greedy.proves(bench.key);
+  protocol::Bytes wanted;
+  for (std::size_t i = 0; i < protocol::most_reads; ++i) protocol::append_page_wanted(wanted, {0, 1, whole_page});
+  for (int i = 0; i < 3; ++i) greedy.send(protocol::encode(protocol::Type::read, 1, wanted));
+  bench.read(server);
+  REQUIRE(server.await([](const ServerMetrics& m) { return m.dropped == 4 && m.clients == 0; }));
+  CHECK(silent.rest().empty());
+  bench.read(server);
+}
+
+TEST_CASE("too many readers are told so", "[server]") {
+  ServerBench bench;
+  ServerOptions options;
+  options.most_clients = 2;
+  RunningServer server(bench.table, bench.key, options);
+  Stranger first(server.address), second(server.address);
+  REQUIRE(server.await([](const ServerMetrics& m) { return m.accepted == 2; }));
+  Stranger third(server.address);
+  const protocol::Bytes answer = third.rest();
+  const protocol::Parsed parsed = protocol::parse_frame(answer);
+  REQUIRE(parsed.state == protocol::Parsed::State::frame);
+  const auto refused = protocol::decode_refused(parsed.frame.payload);
+  REQUIRE(refused);
+  CHECK(refused->code == protocol::Refusal::busy);
+}
+
+TEST_CASE("a reader of another version is told both versions", "[server]") {
+  ServerBench bench;
+  RunningServer server(bench.table, bench.key);
+  Stranger newer(server.address);
+  REQUIRE(newer.send(protocol::encode(protocol::Type::hello, 0, protocol::Nonce{}, protocol::version + 1)));
+  const protocol::Bytes answer = newer.rest();
+  const protocol::Parsed parsed = protocol::parse_frame(answer);
+  REQUIRE(parsed.state == protocol::Parsed::State::frame);
+  const auto refused = protocol::decode_refused(parsed.frame.payload);
+  REQUIRE(refused);
+  CHECK(refused->code == protocol::Refusal::other_version);
+  CHECK_THAT(refused->message, contains_text("version 1") && contains_text("version 2"));
+}
+
+TEST_CASE("metrics are told to those who hold the key", "[server]") {
+  ServerBench bench;
+  RunningServer server(bench.table, bench.key);
+  bench.read(server);
+  const std::string text = read_server_metrics(server.address, bench.key);
+  CHECK_THAT(text, contains_text("\"pages\":200") && contains_text("\"table\":\"small\""));
+}

@@ -201,7 +201,8 @@ void look_at_storage(const Images& images, RunOutcome& outcome) {
     const StorageFacts storage = read_storage_facts(path, image_header_bytes);
     outcome.disks.push_back(storage_json(storage));
     for (const Finding& finding : preflight(storage, host, io_uring))
-      if (said.insert(finding.text()).second) outcome.envelope.warnings.push_back({finding.code, finding.text(), ""});
+      if (!finding.note && said.insert(finding.text()).second)
+        outcome.envelope.warnings.push_back({finding.code, finding.text(), ""});
   }
 }
 

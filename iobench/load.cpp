@@ -6,6 +6,8 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <exception>
+#include <span>
 
 #include "platforms/clock.hpp"
 #include "platforms/error.hpp"
@@ -14,6 +16,8 @@ namespace slacktier {
 namespace {
 
 constexpr std::uint32_t interleaved_pages = 16;
+// Batches drawn while one is read, so that the next begins at once.
+constexpr std::size_t batches_ahead = 8;
 
 }  // namespace
 
@@ -25,6 +29,12 @@ SubmitOrder parse_submit_order(const std::string& text) {
   throw UsageError(fmt::format("--order {}: use layer-first or interleaved", text));
 }
 
+struct Load::Rank {
+  const ImageHeader* image = nullptr;
+  std::unique_ptr<PagePool> pool;
+  std::unique_ptr<PageSource> source;  // after the pool it reads into
+};
+
 struct Load::Lane {
   int layer = 0;
   const ImageSegment* segment = nullptr;
@@ -33,16 +43,18 @@ struct Load::Lane {
   std::vector<PageRead> reads;
   std::vector<PageFault> faults;
   std::vector<int> errors;
-  // One batch, or as many as the interleaved order cuts it into.
+  // One batch of the source, or as many as the interleaved order cuts it into.
   std::vector<std::unique_ptr<ReadBatch>> parts;
   std::size_t used_parts = 0;
 };
 
-struct Load::Rank {
-  const ImageHeader* image = nullptr;
-  std::unique_ptr<PagePool> pool;
-  std::unique_ptr<PageSource> source;  // after the pool it reads into
-  std::vector<Lane> lanes;
+struct Load::Batch {
+  Load* load = nullptr;
+  std::vector<std::vector<Lane>> lanes;  // [rank][layer]
+  std::size_t layers = 0;                // that this batch asks for
+  std::uint32_t parts = 0;
+  std::atomic<std::uint32_t> pending{0};  // parts being read
+  Nanos begin = 0;
 };
 
 Load::Load(LoadOptions options, const std::vector<LayerPages>& most)
@@ -55,19 +67,27 @@ Load::Load(LoadOptions options, const std::vector<LayerPages>& most)
     for (const LayerPages& wanted : most) buffers += wanted.pages;
     rank->pool = std::make_unique<PagePool>(*device_, rank->image->geometry.page_bytes, std::max(buffers, 1u));
     rank->source = make_source(options_.source, *rank->image, *rank->pool, options_.settings, options_.wrappers);
-    buffers = 0;
-    for (const LayerPages& wanted : most) {
-      Lane lane;
-      lane.layer = wanted.layer;
-      lane.segment = &segment_of(r, wanted.layer);
-      lane.first_buffer = buffers;
-      lane.reads.reserve(wanted.pages);
-      lane.faults.resize(wanted.pages);
-      lane.errors.resize(wanted.pages);
-      buffers += wanted.pages;
-      rank->lanes.push_back(std::move(lane));
-    }
     ranks_.push_back(std::move(rank));
+  }
+  for (std::size_t i = 0; i < batches_ahead; ++i) {
+    auto batch = std::make_unique<Batch>();
+    batch->load = this;
+    for (std::uint32_t r = 0; r < options_.ranks; ++r) {
+      batch->lanes.emplace_back();
+      std::uint32_t buffers = 0;  // the same for all batches, which are read one after another
+      for (const LayerPages& wanted : most) {
+        Lane lane;
+        lane.layer = wanted.layer;
+        lane.segment = &segment_of(r, wanted.layer);
+        lane.first_buffer = buffers;
+        lane.reads.reserve(wanted.pages);
+        lane.faults.resize(wanted.pages);
+        lane.errors.resize(wanted.pages);
+        buffers += wanted.pages;
+        batch->lanes.back().push_back(std::move(lane));
+      }
+    }
+    batches_.push_back(std::move(batch));
   }
 }
 
@@ -87,15 +107,14 @@ std::uint64_t Load::pages_of(const ImageSegment& segment) const {
   return options_.span_pages ? std::min(options_.span_pages, segment.stored_pages) : segment.stored_pages;
 }
 
-BatchTime Load::run(const std::vector<LayerPages>& pages, std::uint64_t batch, Nanos start) {
-  std::uint32_t parts = 0;
-  const Nanos called_cpu = process_cpu_time();
-  Nanos called = monotonic_clock().now();
+void Load::draw(Batch& batch, const std::vector<LayerPages>& pages, std::uint64_t number) const {
+  batch.parts = 0;
+  batch.layers = pages.size();
   for (std::uint32_t r = 0; r < ranks_.size(); ++r) {
     for (std::size_t l = 0; l < pages.size(); ++l) {
-      Lane& lane = ranks_[r]->lanes[l];
+      Lane& lane = batch.lanes[r][l];
       const std::uint32_t count = pages[l].pages;
-      draw_pages(options_.seed, r, lane.layer, batch, pages_of(*lane.segment), count, lane.pages);
+      draw_pages(options_.seed, r, lane.layer, number, pages_of(*lane.segment), count, lane.pages);
       lane.reads.clear();
       // Of each page one record, so that a source that brings records alone has something to bring.
       const std::uint32_t per_page = ranks_[r]->image->geometry.rows_per_page;
@@ -112,50 +131,140 @@ BatchTime Load::run(const std::vector<LayerPages>& pages, std::uint64_t batch, N
         part.faults = std::span(lane.faults).subspan(first, n);
         part.errors = std::span(lane.errors).subspan(first, n);
         part.segment = lane.segment;
-        part.epoch = batch;
-        part.user = this;
+        part.epoch = number;
+        part.user = &batch;
         part.done = [](ReadBatch& finished) {
-          auto& load = *static_cast<Load*>(finished.user);
-          if (load.pending_.fetch_sub(1, std::memory_order_acq_rel) == 1) load.done_.ring();
+          auto& whole = *static_cast<Batch*>(finished.user);
+          if (whole.pending.fetch_sub(1, std::memory_order_acq_rel) == 1) whole.load->ended();
         };
-        ++parts;
+        ++batch.parts;
       }
     }
   }
-  BatchTime time;
-  time.layers.resize(pages.size());
-  pending_.store(parts, std::memory_order_release);
-  std::uint32_t seen = done_.count();
-  if (start > 0) {
-    monotonic_clock().sleep_until(start);
-    called = monotonic_clock().now();  // waiting for the schedule is no part of the cycle
-  }
-  const Nanos cpu = process_cpu_time();
-  time.begin = monotonic_clock().now();
-  std::size_t most_parts = 0;
-  for (const auto& rank : ranks_)
-    for (const Lane& lane : rank->lanes) most_parts = std::max(most_parts, lane.used_parts);
-  if (options_.order == SubmitOrder::layer_first) {
-    for (std::size_t l = 0; l < pages.size(); ++l)
-      for (const auto& rank : ranks_)
-        if (rank->lanes[l].used_parts > 0) rank->source->submit(*rank->lanes[l].parts[0]);
-  } else {
-    for (std::size_t p = 0; p < most_parts; ++p)
-      for (std::size_t l = 0; l < pages.size(); ++l)
-        for (const auto& rank : ranks_)
-          if (p < rank->lanes[l].used_parts) rank->source->submit(*rank->lanes[l].parts[p]);
-  }
-  while (pending_.load(std::memory_order_acquire) > 0) seen = done_.wait(seen);
-  time.cpu = process_cpu_time() - cpu;
+}
 
-  time.end = time.begin;
-  for (const auto& rank : ranks_) {
+void Load::submit(Batch& batch) {
+  // One more, so that it does not end before all of it was submitted.
+  batch.pending.store(batch.parts + 1, std::memory_order_release);
+  batch.begin = monotonic_clock().now();
+  std::size_t most_parts = 0;
+  for (const auto& rank : batch.lanes)
+    for (const Lane& lane : rank) most_parts = std::max(most_parts, lane.used_parts);
+  // Layer first: a lane is one part.
+  for (std::size_t p = 0; p < most_parts; ++p)
+    for (std::size_t l = 0; l < batch.layers; ++l)
+      for (std::size_t r = 0; r < ranks_.size(); ++r)
+        if (Lane& lane = batch.lanes[r][l]; p < lane.used_parts) ranks_[r]->source->submit(*lane.parts[p]);
+  if (batch.pending.fetch_sub(1, std::memory_order_acq_rel) == 1) ended();
+}
+
+// Of a batch. The next begins here, on the thread that ended this one, when it is drawn.
+void Load::ended() {
+  Batch* next = nullptr;
+  bool wake = false;
+  {
+    const std::lock_guard lock(chain_);
+    ++finished_;
+    if (begun_ < drawn_)
+      next = batches_[begun_++ % batches_.size()].get();
+    else
+      idle_ = true;
+    wake = finished_ >= wake_at_ || idle_;
+  }
+  if (next) submit(*next);
+  if (wake) done_.ring();
+}
+
+BatchTime Load::run(const std::vector<LayerPages>& pages, std::uint64_t batch, Nanos start) {
+  draw(*batches_.front(), pages, batch);
+  drawn_ = begun_ = 1;
+  finished_ = 0;
+  idle_ = false;
+  std::uint32_t seen = done_.count();
+  if (start > 0) monotonic_clock().sleep_until(start);
+  submit(*batches_.front());
+  const auto busy = [&] {
+    const std::lock_guard lock(chain_);
+    return !idle_;
+  };
+  while (busy()) seen = done_.wait(seen);
+  return times_of(*batches_.front());
+}
+
+std::uint32_t Load::run_back_to_back(const std::vector<LayerPages>& pages, std::uint64_t first, std::uint32_t count,
+                                     const std::function<bool(const BatchTime&)>& keep) {
+  const auto ahead = static_cast<std::uint32_t>(batches_.size());
+  std::uint32_t kept = 0, last = count;  // no batch from `last` on is drawn
+  std::exception_ptr failure;
+  drawn_ = begun_ = finished_ = 0;
+  idle_ = true;
+  std::uint32_t seen = done_.count();
+  for (;;) {
+    // A batch's place is free again when its times were kept.
+    for (std::uint32_t n = drawn_; n < last && n < kept + ahead; ++n) {
+      try {
+        draw(*batches_[n % ahead], pages, first + n);
+      } catch (...) {
+        failure = std::current_exception();
+        last = n;
+        break;
+      }
+      const std::lock_guard lock(chain_);
+      drawn_ = n + 1;
+      if (idle_) break;  // begin with one
+    }
+    Batch* begin = nullptr;
+    std::uint32_t finished = 0;
+    bool idle = false;
+    {
+      const std::lock_guard lock(chain_);
+      if (idle_ && begun_ < drawn_ && begun_ < last) {
+        begin = batches_[begun_++ % ahead].get();
+        idle_ = false;
+      }
+      finished = finished_;
+      idle = idle_;
+      // Woken when half of what is drawn has been read, or all of it.
+      wake_at_ = std::min(kept + std::max(1u, ahead / 2), last);
+    }
+    if (begin) {
+      submit(*begin);
+      continue;
+    }
+    if (kept == finished) {
+      if (idle && drawn_ == finished) break;
+      seen = done_.wait(seen);
+      continue;
+    }
+    for (; kept < finished; ++kept) {
+      if (kept >= last) continue;  // read, but not wanted any more
+      try {
+        if (!keep(times_of(*batches_[kept % ahead]))) last = kept + 1;
+      } catch (...) {
+        failure = std::current_exception();
+        last = kept;
+      }
+      const std::lock_guard lock(chain_);
+      // What was drawn and has not begun never begins.
+      if (last < drawn_) drawn_ = std::max(begun_, last);
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+  return std::min(kept, last);
+}
+
+BatchTime Load::times_of(const Batch& batch) const {
+  BatchTime time;
+  time.layers.resize(batch.layers);
+  time.begin = time.end = batch.begin;
+  for (std::size_t r = 0; r < ranks_.size(); ++r) {
+    const std::vector<Lane>& lanes = batch.lanes[r];
     Nanos s = 0;  // the rank's first page
-    for (const Lane& lane : rank->lanes)
-      for (std::size_t p = 0; p < lane.used_parts; ++p)
-        if (const Nanos at = lane.parts[p]->submitted.load(std::memory_order_relaxed); s == 0 || at < s) s = at;
-    for (std::size_t l = 0; l < pages.size(); ++l) {
-      const Lane& lane = rank->lanes[l];
+    for (std::size_t l = 0; l < batch.layers; ++l)
+      for (std::size_t p = 0; p < lanes[l].used_parts; ++p)
+        if (const Nanos at = lanes[l].parts[p]->submitted.load(std::memory_order_relaxed); s == 0 || at < s) s = at;
+    for (std::size_t l = 0; l < batch.layers; ++l) {
+      const Lane& lane = lanes[l];
       if (lane.used_parts == 0) continue;
       Nanos first = 0, last = 0;
       for (std::size_t p = 0; p < lane.used_parts; ++p) {
@@ -168,11 +277,9 @@ BatchTime Load::run(const std::vector<LayerPages>& pages, std::uint64_t batch, N
       slowest.read = std::max(slowest.read, last - s);
       slowest.arrival = std::max(slowest.arrival, last - time.begin);
       time.end = std::max(time.end, last);
-      check(*rank, lane, time.zero_pages);
+      check(*ranks_[r], lane, time.zero_pages);
     }
   }
-  time.cycle = monotonic_clock().now() - called;
-  time.cycle_cpu = process_cpu_time() - called_cpu;
   return time;
 }
 

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -47,11 +49,7 @@ struct BatchTime {
   std::vector<LayerTime> layers;  // as asked for
   Nanos begin = 0;                // on the monotonic clock
   Nanos end = 0;                  // the last page of all
-  Nanos cpu = 0;                  // of the whole process from begin to end
-  // From the call of run to its return, with drawing the pages and looking at their faults: what reading over and over
-  // takes.
-  Nanos cycle = 0, cycle_cpu = 0;
-  std::uint64_t zero_pages = 0;  // of an unstamped device
+  std::uint64_t zero_pages = 0;   // of an unstamped device
 };
 
 class Load {
@@ -67,6 +65,12 @@ class Load {
   // naming layer, page, disk and fault when a page failed.
   BatchTime run(const std::vector<LayerPages>& pages, std::uint64_t batch, Nanos start = 0);
 
+  // Reads `count` batches from number `first` on, back to back: each begins on the thread, and at the moment, that the one
+  // before ended on, with pages drawn before. `keep` gets their times in order on the calling thread, soon after the end of
+  // each; what it returns false for is the last that counts. Returns how many were kept. Throws as run does.
+  std::uint32_t run_back_to_back(const std::vector<LayerPages>& pages, std::uint64_t first, std::uint32_t count,
+                                 const std::function<bool(const BatchTime&)>& keep);
+
   std::string describe() const;  // of the sources in effect
   std::size_t registered_bytes() const;
   // Layers, pages and byte offsets on their disks of a batch, in reading order, for one rank: what --show-offsets prints.
@@ -79,18 +83,28 @@ class Load {
   std::vector<Offset> offsets(const std::vector<LayerPages>& pages, std::uint64_t batch, std::uint32_t rank) const;
 
  private:
-  struct Lane;  // one layer of one rank
-  struct Rank;
+  struct Rank;   // its image, pool and source
+  struct Lane;   // one layer of one rank in one batch
+  struct Batch;  // of all ranks
 
   const ImageSegment& segment_of(std::uint32_t rank, int layer) const;
   std::uint64_t pages_of(const ImageSegment& segment) const;
+  void draw(Batch& batch, const std::vector<LayerPages>& pages, std::uint64_t number) const;
+  void submit(Batch& batch);
+  void ended();
+  BatchTime times_of(const Batch& batch) const;  // throws DeviceError for a page that failed
   void check(const Rank& rank, const Lane& lane, std::uint64_t& zero_pages) const;
 
   LoadOptions options_;
   std::unique_ptr<Device> device_;
-  std::vector<std::unique_ptr<Rank>> ranks_;
-  std::atomic<std::uint32_t> pending_{0};
   Doorbell done_;
+  // Batches by their count since the begin of a run; each has its place in batches_, in turn.
+  std::mutex chain_;
+  std::uint32_t drawn_ = 0, begun_ = 0, finished_ = 0;
+  std::uint32_t wake_at_ = 0;  // finished batches of which the drawing thread wants to hear
+  bool idle_ = true;           // no batch is being read
+  std::vector<std::unique_ptr<Batch>> batches_;
+  std::vector<std::unique_ptr<Rank>> ranks_;  // last: their sources end first
 };
 
 // The header of a device or file that is no image of ours, read as one segment per layer: `bytes` of it from its start.

@@ -24,9 +24,6 @@ void keep(PointSamples& point, const BatchTime& time, Nanos intended, Nanos orig
   }
   point.wall_us.push_back(us(time.end - time.begin));
   point.start_s.push_back(static_cast<double>(time.begin - origin) / 1e9);
-  point.cpu_us += us(time.cpu);
-  point.cycle_us += us(time.cycle);
-  point.cycle_cpu_us += us(time.cycle_cpu);
   point.zero_pages += time.zero_pages;
 }
 
@@ -78,23 +75,44 @@ Measurement measure(Load& load, const std::vector<std::vector<LayerPages>>& poin
       const std::uint32_t batches = warm_up ? std::min(per_round, 20u) : per_round;
       double point_sum = 0;
       std::uint32_t ran = 0;
-      for (; ran < batches; ++ran) {
+      // Each point gets one batch in each round, however late it is.
+      const auto go_on = [&] {
         if (options.stop && options.stop()) result.interrupted = true;
-        // Each point gets one batch in each round, however late it is.
         late = late || clock.now() > deadline;
-        if (result.interrupted || (late && ran > 0)) break;
-        if (warm_up && ran > 0 && clock.now() > warm) break;
-        BatchTime time;
-        try {
-          time = load.run(point.pages, batch++, intended);
-        } catch (const DeviceError&) {
-          result.failure = std::current_exception();
-          break;
-        }
-        const Nanos due = intended;
-        if (options.period > 0) intended += options.period;
-        if (!warm_up) keep(point, time, due, origin);
+        if (result.interrupted || (late && ran > 0)) return false;
+        return ran < batches && !(warm_up && ran > 0 && clock.now() > warm);
+      };
+      const auto take = [&](const BatchTime& time) {
+        ++ran;
         point_sum += us(time.layers.back().arrival);
+        if (!warm_up) keep(point, time, intended, origin);
+      };
+      const Nanos called = clock.now(), called_cpu = process_cpu_time();
+      Nanos reading = 0;
+      try {
+        if (options.period == 0) {
+          Nanos last = called;
+          if (go_on())
+            load.run_back_to_back(point.pages, batch, batches, [&](const BatchTime& time) {
+              last = time.end;
+              take(time);
+              return go_on();
+            });
+          reading = last - called;
+        } else {
+          for (; go_on(); intended += options.period) {
+            const BatchTime time = load.run(point.pages, batch + ran, intended);
+            reading += time.end - time.begin;
+            take(time);
+          }
+        }
+      } catch (const DeviceError&) {
+        result.failure = std::current_exception();
+      }
+      batch += batches;
+      if (!warm_up) {
+        point.cycle_us += us(reading);
+        point.cycle_cpu_us += us(process_cpu_time() - called_cpu);
       }
       if (!warm_up) point.round_end.push_back(point.wall_us.size());
       whole = whole && ran == batches;

@@ -30,8 +30,9 @@ struct PointSamples {
   std::vector<double> wall_us;                                    // begin until the last page of all
   std::vector<double> start_s;                                    // of each batch, from the measurement's begin
   std::vector<std::size_t> round_end;                             // batches up to the end of each round
-  double cpu_us = 0;
-  double cycle_us = 0, cycle_cpu_us = 0;         // sums over the batches of BatchTime::cycle
+  // Of whole cycles: drawing the pages, reading them, looking at what came. CPU of the whole process. Of paced batches the
+  // time is that of reading only.
+  double cycle_us = 0, cycle_cpu_us = 0;
   std::uint64_t page_reads = 0, zero_pages = 0;  // of all ranks
 
   // Means of the rounds of one layer's T_k: what intervals are computed from, since batches of a round are not independent.

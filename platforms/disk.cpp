@@ -105,6 +105,7 @@ std::optional<double> temperature(const fs::path& disk, const std::vector<fs::pa
 
 void read_whole_disk(const fs::path& disk, const fs::path& top, DiskFacts& facts) {
   facts.name = disk.filename().string();
+  facts.number = line(disk / "dev");
   facts.attachment = attachment_of(facts.name);
   const std::string vendor = line(disk / "device/vendor"), model = line(disk / "device/model");
   // Only SCSI's vendor is a name; that of others is a number.
@@ -126,6 +127,7 @@ void read_whole_disk(const fs::path& disk, const fs::path& top, DiskFacts& facts
   facts.queue_requests = number(disk / "queue/nr_requests");
   if (const auto kib = number(disk / "queue/read_ahead_kb")) facts.read_ahead_bytes = *kib * 1024;
   facts.write_cache = line(disk / "queue/write_cache");
+  facts.io_poll = number(disk / "queue/io_poll");
   const std::vector<fs::path> folders = ancestors(disk, top);
   facts.pcie = pcie_link(folders);
   facts.temperature_c = temperature(disk, folders);
@@ -140,6 +142,7 @@ void read_whole_disk(const fs::path& disk, const fs::path& top, DiskFacts& facts
 void descend(fs::path folder, const fs::path& top, DiskFacts& facts) {
   if (fs::exists(folder / "partition")) {
     facts.partition = folder.filename().string();
+    if (const auto sectors = number(folder / "start")) facts.partition_start = *sectors * 512;
     folder = folder.parent_path();
   }
   const std::vector<fs::path> below = entries(folder / "slaves");

@@ -19,9 +19,11 @@ struct PcieLink {
 
 // Nothing, or an empty string, stands for what the system does not tell.
 struct DiskFacts {
-  std::string name;                  // of the whole disk: "nvme0n1"
-  std::string partition;             // "nvme0n1p2" when the device is a part of the disk
-  std::vector<std::string> through;  // devices between that and the path: device mapper, RAID; the topmost first
+  std::string name;                              // of the whole disk: "nvme0n1"
+  std::string number;                            // "259:0", as the kernel's control groups name it
+  std::string partition;                         // "nvme0n1p2" when the device is a part of the disk
+  std::optional<std::uint64_t> partition_start;  // bytes from the disk's start
+  std::vector<std::string> through;              // devices between that and the path: device mapper, RAID; the topmost first
   std::vector<std::string> members;  // disks side by side below those, when there are several; the facts are the first's
   std::string attachment;            // "nvme", "scsi", "virtio", "xen", "loop", ...: from the disk's name
   std::string model, serial, firmware, wwid;
@@ -31,7 +33,8 @@ struct DiskFacts {
   std::optional<bool> rotational;
   std::string scheduler;  // "none", "mq-deadline"
   std::optional<std::uint64_t> nomerges, queue_requests, read_ahead_bytes;
-  std::string write_cache;  // "write back", "write through"
+  std::string write_cache;               // "write back", "write through"
+  std::optional<std::uint64_t> io_poll;  // 1: it has queues for polled completions
   std::optional<std::uint64_t> numa_node;
   std::optional<double> temperature_c;
   std::optional<PcieLink> pcie;

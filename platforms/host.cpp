@@ -1,6 +1,7 @@
 #include "platforms/host.hpp"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -8,10 +9,13 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdint>
+#include <filesystem>
+#include <sstream>
 #include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "platforms/error.hpp"
 #include "platforms/proc_text.hpp"
@@ -111,6 +115,56 @@ std::optional<std::uint64_t> cgroup_memory_high(const std::string& root) {
   return limit;
 }
 
+// cpu.max is "50000 100000" (quota and period in us) or "max 100000".
+std::optional<double> cgroup_cpus(const std::string& root) {
+  std::optional<double> limit;
+  for (const Group& group : memory_groups(root)) {
+    if (!group.unified) continue;
+    for (std::string path = group.path;; path.resize(path.rfind('/'))) {
+      const std::string text = read_line(root + "/sys/fs/cgroup" + path + "/cpu.max").value_or("");
+      const auto gap = text.find(' ');
+      const auto quota = leading_number(text);
+      const auto period = gap == std::string::npos ? std::nullopt : leading_number(std::string_view(text).substr(gap));
+      if (quota && period && *period > 0) {
+        const double cpus = static_cast<double>(*quota) / static_cast<double>(*period);
+        limit = std::min(limit.value_or(cpus), cpus);
+      }
+      if (path.empty()) break;
+    }
+  }
+  return limit;
+}
+
+std::vector<std::string> cgroup_io_limits(const std::string& root) {
+  std::vector<std::string> lines;
+  for (const Group& group : memory_groups(root)) {
+    if (!group.unified) continue;
+    for (std::string path = group.path;; path.resize(path.rfind('/'))) {
+      std::istringstream text(read_text(root + "/sys/fs/cgroup" + path + "/io.max").value_or(""));
+      for (std::string line; std::getline(text, line);)
+        if (!trimmed(line).empty()) lines.emplace_back(trimmed(line));
+      if (path.empty()) break;
+    }
+  }
+  return lines;
+}
+
+std::vector<std::uint64_t> nodes_allowed(const std::string& root, std::string_view status) {
+  const auto allowed = list_numbers(text_field(status, "Cpus_allowed_list").value_or(""));
+  const auto nodes = list_numbers(read_line(root + "/sys/devices/system/node/online").value_or(""));
+  std::vector<std::uint64_t> found;
+  if (!allowed || !nodes) return found;
+  for (const std::uint64_t node : *nodes) {
+    const auto cpus =
+        list_numbers(read_line(fmt::format("{}/sys/devices/system/node/node{}/cpulist", root, node)).value_or(""));
+    if (cpus && std::any_of(cpus->begin(), cpus->end(), [&](std::uint64_t cpu) {
+          return std::find(allowed->begin(), allowed->end(), cpu) != allowed->end();
+        }))
+      found.push_back(node);
+  }
+  return found;
+}
+
 struct MemlockLimit {
   std::optional<std::uint64_t> soft, hard;
 };
@@ -155,6 +209,9 @@ HostFacts read_host_facts(const std::string& root) {
   facts.huge_pages = chosen(read_line(root + "/sys/kernel/mm/transparent_hugepage/enabled").value_or(""));
   facts.cgroup_memory_limit = cgroup_memory_limit(root);
   facts.cgroup_memory_high = cgroup_memory_high(root);
+  facts.cgroup_cpus = cgroup_cpus(root);
+  facts.cgroup_io_limits = cgroup_io_limits(root);
+  facts.nodes_allowed = nodes_allowed(root, status);
   const MemlockLimit limit = memlock_limit(read_text(root + "/proc/self/limits").value_or(""));
   facts.memlock_soft = limit.soft;
   facts.memlock_hard = limit.hard;
@@ -168,6 +225,42 @@ HostFacts read_host_facts(const std::string& root) {
 ProcessMemory read_process_memory(const std::string& root) {
   const std::string status = read_text(root + "/proc/self/status").value_or("");
   return {kibibytes(status, "VmRSS"), kibibytes(status, "VmHWM"), kibibytes(status, "VmLck"), kibibytes(status, "VmPin")};
+}
+
+Nanos thread_cpu_time(const std::string& prefix, const std::string& root) {
+  std::uint64_t time = 0;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(root + "/proc/self/task", error), end; !error && at != end;
+       at.increment(error)) {
+    const std::string thread = at->path().string();
+    // Threads may end meanwhile.
+    if (read_line(thread + "/comm").value_or("").starts_with(prefix))
+      time += leading_number(read_line(thread + "/schedstat").value_or("")).value_or(0);
+  }
+  return static_cast<Nanos>(time);
+}
+
+void run_on_cpus(const std::vector<int>& cpus) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int cpu : cpus)
+    if (cpu >= 0 && cpu < CPU_SETSIZE) CPU_SET(static_cast<std::size_t>(cpu), &set);
+  if (::sched_setaffinity(0, sizeof set, &set) == 0) return;
+  const std::string status = read_text("/proc/self/status").value_or("");
+  throw EnvironmentError(
+      fmt::format("CPUs {} cannot be used ({}): this process may run on {}; taskset or the control group's "
+                  "cpuset.cpus sets that",
+                  fmt::join(cpus, ","), std::generic_category().message(errno),
+                  text_field(status, "Cpus_allowed_list").value_or("unknown CPUs")));
+}
+
+std::vector<int> cpus_of_node(int node, const std::string& root) {
+  const auto cpus =
+      list_numbers(read_line(fmt::format("{}/sys/devices/system/node/node{}/cpulist", root, node)).value_or(""));
+  if (!cpus)
+    throw EnvironmentError(fmt::format("there is no NUMA node {} with CPUs; this machine has nodes {}", node,
+                                       read_line(root + "/sys/devices/system/node/online").value_or("0 only")));
+  return {cpus->begin(), cpus->end()};
 }
 
 std::optional<std::uint64_t> raise_memlock_limit() {

@@ -4,6 +4,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
+
+#include "platforms/clock.hpp"
 
 namespace slacktier {
 
@@ -21,6 +24,9 @@ struct HostFacts {
   std::string huge_pages;                            // transparent huge pages: "always", "madvise", "never"
   std::optional<std::uint64_t> cgroup_memory_limit;  // the tightest of this process's groups; nothing: no limit
   std::optional<std::uint64_t> cgroup_memory_high;   // above this its memory is reclaimed, page cache first; nothing: never
+  std::optional<double> cgroup_cpus;                 // CPU time a second that its groups allow; nothing: no limit
+  std::vector<std::string> cgroup_io_limits;         // lines of io.max: "259:0 rbps=max wbps=max riops=5000 wiops=max"
+  std::vector<std::uint64_t> nodes_allowed;          // NUMA nodes with a CPU that this process may run on
   std::optional<std::uint64_t> memlock_soft;         // RLIMIT_MEMLOCK; nothing: unlimited
   std::optional<std::uint64_t> memlock_hard;
   bool memlock_exempt = false;           // the process has CAP_IPC_LOCK: the limit does not bind it
@@ -39,6 +45,15 @@ struct ProcessMemory {
   std::uint64_t pinned = 0;    // VmPin: registered with io_uring, verbs or a GPU driver
 };
 ProcessMemory read_process_memory(const std::string& root = "");
+
+// CPU time, in nanoseconds, of those threads of this process whose names begin with `prefix`; 0 when there are none.
+Nanos thread_cpu_time(const std::string& prefix, const std::string& root = "");
+
+// Leaves this process, and what it starts, only these CPUs; memory that it touches from then on comes from their nodes.
+// Throws EnvironmentError naming those it may run on when the system refuses them.
+void run_on_cpus(const std::vector<int>& cpus);
+// The CPUs of a NUMA node. Throws EnvironmentError naming the nodes there are.
+std::vector<int> cpus_of_node(int node, const std::string& root = "");
 
 // Raises the soft RLIMIT_MEMLOCK to the hard one. Returns it (nothing: unlimited). Throws std::system_error.
 std::optional<std::uint64_t> raise_memlock_limit();

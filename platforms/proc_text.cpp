@@ -62,4 +62,19 @@ std::optional<std::uint64_t> list_size(std::string_view list) {
   return count;
 }
 
+std::optional<std::vector<std::uint64_t>> list_numbers(std::string_view list) {
+  const auto size = list_size(list);
+  if (!size || *size > 65'536) return std::nullopt;
+  std::vector<std::uint64_t> numbers;
+  for (list = trimmed(list); !list.empty();) {
+    const std::string_view item = list.substr(0, list.find(','));
+    list.remove_prefix(std::min(list.size(), item.size() + 1));
+    const auto dash = item.find('-');
+    const std::uint64_t first = *leading_number(item);
+    const std::uint64_t last = dash == std::string_view::npos ? first : *leading_number(item.substr(dash + 1));
+    for (std::uint64_t n = first; n <= last; ++n) numbers.push_back(n);
+  }
+  return numbers;
+}
+
 }  // namespace slacktier

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace slacktier {
 
@@ -25,6 +26,9 @@ std::optional<std::uint64_t> leading_number(std::string_view text);
 
 // How many numbers a list like "0-3,8,10-11" names; nothing when it is no such list.
 std::optional<std::uint64_t> list_size(std::string_view list);
+
+// The numbers themselves; nothing when it is no such list or names more than 65,536.
+std::optional<std::vector<std::uint64_t>> list_numbers(std::string_view list);
 
 std::string_view trimmed(std::string_view text);
 

@@ -98,6 +98,8 @@ int run_program(const char* name, const std::function<int()>& body) {
   return run_body(name, body);
 }
 
+void take_over_signals() { static const SignalHandlers handlers; }
+
 bool interrupted() noexcept { return signal_arrived.load(std::memory_order_relaxed); }
 
 void throw_if_interrupted() {

@@ -28,4 +28,7 @@ bool interrupted() noexcept;
 // Throws Interrupted when interrupted().
 void throw_if_interrupted();
 
+// From here on SIGINT and SIGTERM only make interrupted() true, for a process that has no run_program of its own.
+void take_over_signals();
+
 }  // namespace slacktier

@@ -62,6 +62,10 @@ struct SourceOptions {
   std::vector<int> cpus;  // pins of the I/O threads, in turn; empty: free
   // Of uring: false reads through the page cache, which leaves nothing but the cost of software. For measurements of that.
   bool direct = true;
+  // Of uring.
+  bool register_files = true;
+  bool poll_completions = false;  // the reader asks the disk, no interrupt comes: a core for each, where the driver can
+  int poller_cpu = -1;            // a kernel thread on this CPU submits; -1: the readers do
   // Of sources that read through the page cache.
   bool drop_cache = false;  // what the cache holds of the image is dropped when the source is opened
   bool hints = true;        // all pages of a batch are announced (WILLNEED) before the first is waited for

@@ -4,12 +4,15 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "iobench/background_write.hpp"
 #include "iobench/load.hpp"
 #include "iobench/measure.hpp"
+#include "iobench/tenants.hpp"
 #include "iobench/verdict.hpp"
 #include "reports/reads_file.hpp"
 #include "reports/table.hpp"
@@ -38,6 +41,11 @@ struct ReadArguments {
   std::string granularity;
   int threads = 1;
   double resolve_ms = 0.1, max_seconds = 60;
+  int poller_cpu = -1, numa_node = -1;
+  bool poll_completions = false, plain_buffers = false, plain_files = false;
+  std::uint32_t tenant_processes = 1;
+  double background_mb_per_s = 0;
+  std::string background_folder;
   std::string out, format = "table";
   bool quiet = false, redact = false;
 };
@@ -60,6 +68,30 @@ struct ReadPlan {
 // Throws UsageError naming option and fix, and what opening or creating the image throws.
 ReadPlan plan_reads(const ReadArguments& arguments);
 
+// What else happens on the disks and CPUs while a load is measured: other tenants' processes, writes, the kernel's polling
+// threads. Made before this process has started a thread.
+class Neighbours {
+ public:
+  Neighbours(const ReadArguments& arguments, const ReadPlan& plan, const MeasureOptions& options);
+  ~Neighbours();
+  Neighbours(const Neighbours&) = delete;
+  Neighbours& operator=(const Neighbours&) = delete;
+
+  // Before a load is measured, and after: sets the load's engine facts.
+  void begin();
+  void end(ReadResult& result);
+  // Ends them and adds what they did to the labels of the file. Throws DeviceError when one has failed.
+  void stop(Envelope& envelope);
+
+ private:
+  const std::uint32_t tenant_processes_;
+  const double mb_per_s_;
+  const int poller_cpu_;
+  std::unique_ptr<TenantProcesses> tenants_;
+  std::unique_ptr<BackgroundWrite> writes_;
+  Nanos began_ = 0, poller_began_ = 0;
+};
+
 // Envelope with settings and provenance of a plan; results are still to be set.
 Envelope read_envelope_of(const ReadPlan& plan, const std::string& command, const Invocation& invocation,
                           std::uint64_t seed);
@@ -71,6 +103,9 @@ ReadPoint point_result(const PointSamples& samples, std::uint32_t ranks, const s
 
 // A measurement that was interrupted or met a page that failed says so among the warnings.
 void note_early_end(Envelope& envelope, const Measurement& measured);
+
+// So does one in which a point's T rose or fell by more than 5% from its first round to its last, and not by chance.
+void note_drift(Envelope& envelope, const PointSamples& point);
 
 // Where the raw samples of a result file go: a folder beside it; empty for no file.
 std::string samples_folder(const std::string& out);

@@ -103,6 +103,26 @@ void add_read_options(CLI::App& app, ReadArguments& a) {
       ->capture_default_str();
   app.add_option("--threads", a.threads, "I/O threads per disk and rank")->capture_default_str();
   app.add_option("--cpus", a.cpus, "CPUs of the I/O threads, such as 0-3,8; default: free");
+  app.add_option("--numa-node", a.numa_node, "Run on the CPUs, and so with the memory, of this NUMA node only")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--sqpoll", a.poller_cpu,
+                 "Source uring: a kernel thread on this CPU submits (SQPOLL); its CPU time is reported")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("CPU");
+  app.add_flag("--iopoll", a.poll_completions,
+               "Source uring: ask the disk for completions instead of taking interrupts (IOPOLL), where its driver can");
+  app.add_flag("--plain-buffers", a.plain_buffers, "Source uring: do not register the page buffers");
+  app.add_flag("--plain-files", a.plain_files, "Source uring: do not register the files");
+  app.add_option("--tenant-processes", a.tenant_processes,
+                 "Instances that share the disks, each a process of its own that reads the same load with other pages")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  app.add_option("--background-write", a.background_mb_per_s,
+                 "Write so many MB/s meanwhile, into a nameless file made for it beside the image")
+      ->check(CLI::PositiveNumber)
+      ->type_name("MB/s");
+  app.add_option("--background-folder", a.background_folder, "Folder of that file; default: the image's")
+      ->check(CLI::ExistingDirectory);
   app.add_option("--order", a.order, "layer-first or interleaved")->capture_default_str();
   app.add_flag("--verify-checksum", a.verify_checksum, "Check whole pages, not only stamps, inside the timed reads");
   app.add_option("--span", a.span, "Read only the first bytes of each layer's share")->transform(CLI::AsSizeValue(false));
@@ -221,6 +241,26 @@ ReadPlan plan_reads(const ReadArguments& arguments) {
   plan.load.settings.remote = servers;
   plan.load.settings.verify_checksum = arguments.verify_checksum;
   plan.load.settings.cpus = parse_cpus(arguments.cpus);
+  if (arguments.numa_node >= 0) {
+    const std::vector<int> cpus = cpus_of_node(arguments.numa_node);
+    for (const int cpu : plan.load.settings.cpus)
+      if (std::find(cpus.begin(), cpus.end(), cpu) == cpus.end())
+        throw UsageError(
+            fmt::format("--cpus: CPU {} is not of NUMA node {} (CPUs {})", cpu, arguments.numa_node, fmt::join(cpus, ",")));
+    run_on_cpus(cpus);
+    plan.labels.push_back(fmt::format("on NUMA node {} only", arguments.numa_node));
+  }
+  const bool uring_only =
+      arguments.poller_cpu >= 0 || arguments.poll_completions || arguments.plain_buffers || arguments.plain_files;
+  if (uring_only && arguments.source != "uring")
+    throw UsageError(fmt::format("--sqpoll, --iopoll, --plain-buffers and --plain-files: are for source uring, not {}",
+                                 arguments.source));
+  if (arguments.poll_completions && arguments.page_cached)
+    throw UsageError("--iopoll and --page-cached exclude each other: the page cache has no completions to poll for");
+  plan.load.settings.poller_cpu = arguments.poller_cpu;
+  plan.load.settings.poll_completions = arguments.poll_completions;
+  plan.load.settings.register_files = !arguments.plain_files;
+  if (arguments.plain_buffers) plan.load.settings.registration = Registration::off;
   if (arguments.page_cached) {
     if (arguments.source != "uring")
       throw UsageError(fmt::format("--page-cached: is for source uring, not {}", arguments.source));
@@ -232,7 +272,7 @@ ReadPlan plan_reads(const ReadArguments& arguments) {
   for (const auto& wrapper : arguments.wrappers) plan.labels.push_back("wrapped: " + wrapper);
   for (const auto& disk : arguments.disks)
     for (const Finding& finding : preflight(disk, image_header_bytes))
-      plan.warnings.push_back({finding.code, finding.text(), "/settings/image"});
+      if (!finding.note) plan.warnings.push_back({finding.code, finding.text(), "/settings/image"});
   plan.load.order = parse_submit_order(arguments.order);
   plan.load.seed = arguments.seed;
   plan.load.stamped = !arguments.unstamped;

@@ -7,6 +7,7 @@
 
 #include "iobench/cli/commands.hpp"
 #include "platforms/error.hpp"
+#include "platforms/filesystem.hpp"
 #include "platforms/preflight.hpp"
 #include "platforms/quantity.hpp"
 
@@ -41,6 +42,15 @@ std::string facts_line(const StorageFacts& facts) {
   return line;
 }
 
+// Where the pages end: of an image its own end, behind which a device may hold anything.
+std::uint64_t pages_end(const std::string& path) {
+  try {
+    if (const ImageHeader image = read_image_header({path}); image.complete) return image.disk_bytes();
+  } catch (const std::exception&) {  // no image, or one of several disks
+  }
+  return disk_bytes(path);
+}
+
 int look(const PreflightArguments& a) {
   const TableFormat format = parse_table_format(a.format);
   const HostFacts host = read_host_facts();
@@ -53,7 +63,8 @@ int look(const PreflightArguments& a) {
                    {"what to do", "", Align::left, "fix", 34}};
   for (const auto& path : a.paths) {
     if (!std::filesystem::exists(path)) throw UsageError(fmt::format("{}: no such file, folder or device", path));
-    const StorageFacts facts = read_storage_facts(path, image_header_bytes);
+    StorageFacts facts = read_storage_facts(path, image_header_bytes);
+    if (!std::filesystem::is_directory(path)) facts.zero_share = sample_zeros(path, image_header_bytes, pages_end(path));
     table.head.push_back(facts_line(facts));
     for (const Finding& finding : preflight(facts, host, io_uring))
       table.rows.push_back({path, finding.what, finding.why, finding.fix});

@@ -3,8 +3,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <numeric>
 
 #include "iobench/cli/commands.hpp"
 #include "reports/json.hpp"
@@ -27,6 +29,25 @@ std::string load_name(const ReadResult& result) {
                      result.ranks_on_disk, result.disks, result.tenants, result.order);
 }
 
+// The load that the line fits worst.
+std::string largest_residual(const ReadResult& result, const ReadFit& fit) {
+  double largest = 0, measured = 0;
+  std::string where;
+  for (const ReadPoint& point : result.points) {
+    const auto t = point.t_us.find(fit.k);
+    if (t == point.t_us.end() || !t->second.mean || point.pages_per_rank.at(fit.k) == 0) continue;
+    const double residual = *t->second.mean - fit.at(point.pages_per_rank);
+    if (std::abs(residual) <= std::abs(largest)) continue;
+    largest = residual;
+    measured = *t->second.mean;
+    where.clear();
+    for (const auto& [k, pages] : point.pages_per_rank) where += fmt::format("{}{}:{}", where.empty() ? "" : ",", k, pages);
+  }
+  if (where.empty()) return "";
+  return fmt::format("fit, {}: largest residual of T{}: {:+.0f} us ({:+.1f}%) at {}", load_name(result), fit.k, largest,
+                     100 * largest / measured, where);
+}
+
 }  // namespace
 
 ReadResult describe_load(const ReadPlan& plan, const LoadOptions& options, const Load& load, bool paced) {
@@ -44,7 +65,9 @@ ReadResult describe_load(const ReadPlan& plan, const LoadOptions& options, const
   engine.effective = load.describe();
   engine.direct = !uses_page_cache(options.source) && !is_remote_source(options.source) && options.settings.direct;
   engine.fixed_buffers = load.registered_bytes() > 0;
-  engine.fixed_files = options.source == "uring";
+  engine.fixed_files = options.source == "uring" && options.settings.register_files;
+  engine.sqpoll = options.settings.poller_cpu >= 0;
+  engine.iopoll = options.settings.poll_completions;
   result.engine = engine;
   return result;
 }
@@ -60,14 +83,13 @@ ReadPoint point_result(const PointSamples& samples, std::uint32_t ranks, const s
     point.t_us[k] = tail_distribution(samples.t_us[l]);
     if (!samples.response_us[l].empty()) point.response_us[k] = tail_distribution(samples.response_us[l]);
   }
-  if (samples.page_reads > 0) point.cpu_us_per_page = samples.cpu_us / static_cast<double>(samples.page_reads * ranks);
   if (batches > 0) {
     point.batch_us = tail_distribution(samples.wall_us);
     point.cycle_us = samples.cycle_us / static_cast<double>(batches);
   }
   if (samples.page_reads > 0) {
     const auto pages = static_cast<double>(samples.page_reads * ranks);
-    point.cycle_cpu_us_per_page = samples.cycle_cpu_us / pages;
+    point.cpu_us_per_page = point.cycle_cpu_us_per_page = samples.cycle_cpu_us / pages;
     point.pages_per_s = pages / samples.cycle_us * 1e6;
   }
   if (!folder.empty() && batches > 0) {
@@ -87,6 +109,25 @@ void note_early_end(Envelope& envelope, const Measurement& measured) {
   } catch (const std::exception& error) {
     envelope.warnings.push_back(
         {"read_failed", fmt::format("a read failed, what had been read before is reported: {}", error.what()), ""});
+  }
+}
+
+void note_drift(Envelope& envelope, const PointSamples& point) {
+  for (std::size_t l = 0; l < point.pages.size(); ++l) {
+    const std::vector<double> means = point.round_means(l);
+    if (means.size() < 5 || point.pages[l].pages == 0) continue;
+    std::vector<double> order(means.size());
+    std::iota(order.begin(), order.end(), 0.0);
+    const Interval slope = run_order_slope(order, means);
+    const double whole = static_cast<double>(means.size() - 1) / summarise(means).mean * 100;  // percent from first to last
+    if (slope.covers(0) || std::abs(slope.estimate * whole) < 5) continue;
+    envelope.warnings.push_back(
+        {"drift",
+         fmt::format(
+             "layer {}: T changed by {:+.0f}% [{:+.0f}, {:+.0f}] from the first round to the last of {}: the disk was not "
+             "at rest",
+             point.pages[l].layer, slope.estimate * whole, slope.lo * whole, slope.hi * whole, means.size()),
+         ""});
   }
 }
 
@@ -159,7 +200,12 @@ Table point_table(const Envelope& envelope) {
         load.shown_as = std::string(" ");
         if (!t.p99) needs = samples_needed(0.99);
       }
-    if (result.engine) table.footnotes.push_back(fmt::format("{}: {}", result.source, result.engine->effective));
+    if (result.engine) {
+      table.footnotes.push_back(fmt::format("{}: {}", result.source, result.engine->effective));
+      if (result.engine->poller_cpu_pct)
+        table.footnotes.push_back(
+            fmt::format("the kernel's polling thread used {:.0f}% of a CPU", *result.engine->poller_cpu_pct));
+    }
     if (!result.unmet.empty())
       table.footnotes.push_back(fmt::format("not reached, {}: {}", load_name(result), result.unmet));
     for (const ReadFit& fit : result.fit) {
@@ -169,6 +215,7 @@ Table point_table(const Envelope& envelope) {
       table.footnotes.push_back(fmt::format("fit, {}: T{} = {:.0f} [{:.0f}, {:.0f}]{} us; R2 {:.4f}, RMSE {:.0f} us",
                                             load_name(result), fit.k, fit.a_us, fit.a_lo_us, fit.a_hi_us, terms,
                                             fit.r2.value_or(0), fit.rmse_us.value_or(0)));
+      if (const std::string worst = largest_residual(result, fit); !worst.empty()) table.footnotes.push_back(worst);
     }
     if (result.zero_pages_share)
       table.footnotes.push_back(

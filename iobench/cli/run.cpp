@@ -85,8 +85,8 @@ Table interval_table(const ReadPoint& point) {
 int run(const RunArguments& a, const Invocation& invocation) {
   parse_table_format(a.read.format);
   const ReadPlan plan = plan_reads(a.read);
-  Load load(plan.load, plan.pages);
   if (a.show_offsets > 0) {
+    const Load load(plan.load, plan.pages);
     fmt::print("batch,rank,layer,page,disk,offset\n");
     for (std::uint32_t batch = 0; batch < a.show_offsets; ++batch)
       for (std::uint32_t rank = 0; rank < plan.load.ranks; ++rank)
@@ -123,17 +123,22 @@ int run(const RunArguments& a, const Invocation& invocation) {
   } else if (quarter(plan.pages) != plan.pages) {
     points.push_back(quarter(plan.pages));
   }
+  Neighbours neighbours(a.read, plan, options);
+  Load load(plan.load, plan.pages);
   Progress progress("reading", 1000, ProgressUnit::steps, stderr_progress(a.read.quiet));
   options.progress = [&](double share) {
     const auto done = static_cast<std::uint64_t>(1000 * share);
     progress.advance(done - std::min(done, progress.done()));
   };
+  neighbours.begin();
   const Measurement measured = measure(load, points, options);
   progress.finish();
 
   const std::string folder = samples_folder(a.read.out);
   Envelope envelope = read_envelope_of(plan, "run", invocation, a.read.seed);
   ReadResult result = describe_load(plan, plan.load, load, a.period_ms > 0);
+  neighbours.end(result);
+  neighbours.stop(envelope);
   std::uint64_t zero = 0, all = 0;
   for (std::size_t p = 0; p < measured.points.size(); ++p) {
     const PointSamples& samples = measured.points[p];
@@ -157,6 +162,7 @@ int run(const RunArguments& a, const Invocation& invocation) {
       fits = fits && result.verdicts.back().fits != Fits::no;
     }
   note_early_end(envelope, measured);
+  note_drift(envelope, measured.points[0]);
   set_read_results(envelope, {result});
   if (parse_table_format(a.read.format) == TableFormat::text) {
     for (const ReadVerdict& verdict : result.verdicts)

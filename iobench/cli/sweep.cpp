@@ -2,11 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 
 #include "iobench/cli/commands.hpp"
 #include "iobench/fit.hpp"
+#include "iobench/read_plot.hpp"
 #include "iobench/sweep.hpp"
 #include "platforms/error.hpp"
 #include "platforms/program.hpp"
@@ -19,7 +21,8 @@ struct SweepArguments {
   ReadArguments read;
   std::string image;
   std::vector<int> threads;
-  std::vector<std::uint32_t> ranks, prefill_pages;
+  std::vector<std::uint32_t> ranks, tenants, prefill_pages;
+  std::string plot;
   std::vector<std::string> orders;
   std::uint32_t batches = 200;
   bool quick = false;
@@ -30,16 +33,19 @@ std::vector<LoadOptions> configurations_of(const SweepArguments& a, const ReadPl
   std::vector<LoadOptions> all;
   const auto threads = a.threads.empty() ? std::vector{a.read.threads} : a.threads;
   const auto ranks = a.ranks.empty() ? std::vector{a.read.ranks} : a.ranks;
+  const auto tenants = a.tenants.empty() ? std::vector{a.read.tenants} : a.tenants;
   const auto orders = a.orders.empty() ? std::vector{a.read.order} : a.orders;
   for (const auto& order : orders)
     for (const std::uint32_t r : ranks)
-      for (const int t : threads) {
-        LoadOptions load = plan.load;
-        load.order = parse_submit_order(order);
-        load.ranks = r;
-        load.settings.threads = t;
-        all.push_back(load);
-      }
+      for (const std::uint32_t k : tenants)
+        for (const int t : threads) {
+          LoadOptions load = plan.load;
+          if (!a.tenants.empty() && k > 1) load.wrappers.insert(load.wrappers.begin(), fmt::format("shared:tenants={}", k));
+          load.order = parse_submit_order(order);
+          load.ranks = r;
+          load.settings.threads = t;
+          all.push_back(load);
+        }
   return all;
 }
 
@@ -67,6 +73,13 @@ int sweep(SweepArguments a, const Invocation& invocation) {
     for (std::size_t l = 0; l < most.size(); ++l) most[l].pages = std::max(most[l].pages, point[l].pages);
 
   const auto loads = configurations_of(a, plan);
+  MeasureOptions options;
+  options.batches = a.batches;
+  options.rounds = a.quick ? 5 : 10;
+  options.max_seconds = a.read.max_seconds;
+  options.seed = a.read.seed;
+  options.stop = [] { return interrupted(); };
+  Neighbours neighbours(a.read, plan, options);
   Progress progress("sweeping", 1000 * loads.size(), ProgressUnit::steps, stderr_progress(a.read.quiet));
   const std::string folder = samples_folder(a.read.out);
   Envelope envelope = read_envelope_of(plan, "sweep", invocation, a.read.seed);
@@ -76,21 +89,18 @@ int sweep(SweepArguments a, const Invocation& invocation) {
   std::exception_ptr failure;
   for (std::size_t c = 0; c < loads.size() && !stopped; ++c) {
     Load load(loads[c], most);
-    MeasureOptions options;
-    options.batches = a.batches;
-    options.rounds = a.quick ? 5 : 10;
-    options.max_seconds = a.read.max_seconds;
-    options.seed = a.read.seed;
-    options.stop = [] { return interrupted(); };
     options.progress = [&](double share) {
       const std::uint64_t done = 1000 * c + static_cast<std::uint64_t>(1000 * share);
       progress.advance(done - std::min(done, progress.done()));
     };
+    neighbours.begin();
     const Measurement measured = measure(load, points, options);
     failure = measured.failure;
     stopped = measured.interrupted || failure;
     note_early_end(envelope, measured);
+    note_drift(envelope, measured.points[0]);
     ReadResult result = describe_load(plan, loads[c], load, false);
+    neighbours.end(result);
     for (std::size_t p = 0; p < measured.points.size(); ++p)
       if (!measured.points[p].wall_us.empty())
         result.points.push_back(
@@ -114,6 +124,7 @@ int sweep(SweepArguments a, const Invocation& invocation) {
     if (!result.points.empty()) results.push_back(std::move(result));
   }
   progress.finish();
+  neighbours.stop(envelope);
   if (failure && results.empty()) std::rethrow_exception(failure);
   if (results.empty()) throw Interrupted();
   set_read_results(envelope, results);
@@ -125,6 +136,10 @@ int sweep(SweepArguments a, const Invocation& invocation) {
   if (plan.windows) tables.push_back(verdict_table(envelope));
   tables.push_back(point_table(envelope));
   deliver(envelope, a.read, tables);
+  if (!a.plot.empty()) {
+    write_text_file(a.plot, render_svg(read_time_plot(envelope)));
+    fmt::print(stderr, "plot: {}\n", a.plot);
+  }
   if (failure) std::rethrow_exception(failure);
   if (stopped) throw Interrupted();
   return fits ? 0 : 1;
@@ -138,6 +153,11 @@ Command add_sweep(CLI::App& app, const Invocation& invocation) {
   app.add_option("image", a->image, "Staged image to read (as --disk)")->type_name("FILE");
   app.add_option("--threads-list", a->threads, "Thread counts to sweep, such as 1,2,4")->delimiter(',');
   app.add_option("--ranks-list", a->ranks, "Rank counts to sweep")->delimiter(',')->check(CLI::Range(1, 64));
+  app.add_option("--tenants-list", a->tenants, "Tenant counts to sweep, as extra reads")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 64))
+      ->excludes("--tenants");
+  app.add_option("--plot", a->plot, "Write the read times, their fits and windows as a figure (SVG)");
   app.add_option("--orders", a->orders, "Orders to sweep: layer-first,interleaved")->delimiter(',');
   app.add_option("--prefill-pages", a->prefill_pages, "Further loads with so many pages a layer, such as an 8K prefill's")
       ->delimiter(',')

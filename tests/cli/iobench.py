@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -86,6 +87,54 @@ class Iobench(unittest.TestCase):
         self.assertGreaterEqual(point["response_us"]["1"]["min"], 2000)
         self.assertGreaterEqual(point["response_us"]["1"]["mean"], point["t_us"]["1"]["mean"])
 
+    def test_neighbours_on_the_disk(self):
+        result = self.run_file("tenants.json", "--pages", "1:10", "--batches", "20", "--tenant-processes", "3", "--tenants", "2",
+                               "--background-write", "5")
+        self.assertEqual(result["results"][0]["tenants"], 6)
+        labels = " ".join(result["settings"]["labels"])
+        self.assertIn("3 processes of their own", labels)
+        self.assertIn("MB/s were written, 5.0 asked for", labels)
+        self.assertEqual([name for name in os.listdir(self.scratch.name) if "write" in name], [])
+
+    def test_engine_options(self):
+        cpu = str(min(os.sched_getaffinity(0)))
+        engine = self.run_file("engine.json", "--pages", "1:10", "--batches", "20", "--sqpoll", cpu, "--plain-buffers",
+                               "--plain-files", "--cpus", cpu)["results"][0]["engine"]
+        self.assertEqual((engine["sqpoll"], engine["iopoll"], engine["fixed_buffers"], engine["fixed_files"]), (True, False, False, False))
+        self.assertIn("submissions polled on CPU " + cpu, engine["effective"])
+        self.assertGreater(engine["poller_cpu_pct"], 0)
+        disk = ["run", "--disk", self.image, "--pages", "1:5"]
+        self.refused(2, ["--sqpoll", "uring", "pread"], *disk, "--source", "pread", "--sqpoll", "0")
+        self.refused(3, ["CPU 4000"], *disk, "--sqpoll", "4000")
+        self.refused(2, ["--iopoll", "--page-cached"], *disk, "--iopoll", "--page-cached")
+        self.refused(3, ["NUMA node 900"], *disk, "--numa-node", "900")
+        polled = subprocess.run([PROGRAM, *disk, "--batches", "5", "-q", "--iopoll"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                stdin=subprocess.DEVNULL, timeout=120)
+        self.assertIn(polled.returncode, (0, 3))  # as the disk here can or cannot
+        self.assertIn("poll", polled.stdout + polled.stderr)
+
+    def test_buffers_that_may_not_be_locked(self):
+        limited = ["prlimit", "--memlock=65536:65536"]
+        if os.geteuid() == 0:  # whom the limit does not bind
+            limited += ["setpriv", "--bounding-set=-ipc_lock", "--inh-caps=-ipc_lock"]
+        if not shutil.which("prlimit") or not shutil.which("setpriv"):
+            self.skipTest("no prlimit or setpriv here")
+        if subprocess.run([*limited, "true"], stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode != 0:
+            self.skipTest("capabilities cannot be dropped here")
+        ran = subprocess.run([*limited, PROGRAM, "run", "--disk", self.image, "--pages", "1:40", "--batches", "20", "-q"], text=True,
+                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=120)
+        self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+        self.assertIn("buffers not registered (RLIMIT_MEMLOCK is below", ran.stdout.replace("\n", " "))
+        self.assertIn("RLIMIT_MEMLOCK is at most 64.0 KiB", " ".join(ran.stdout.split()))
+
+    def test_failed_reads_keep_what_was_read(self):
+        self.refused(4, ["layer 1: page", self.image], "run", "--disk", self.image, "--pages", "1:10", "--batches", "100", "-q", "--wrap",
+                     "faulty:class=eio,nth=400", "--out", self.path("failed.json"))
+        with open(self.path("failed.json"), encoding="utf-8") as file:
+            kept = json.load(file)
+        self.assertIn("read_failed", [warning["code"] for warning in kept["warnings"]])
+        self.assertGreater(kept["results"][0]["points"][0]["t_us"]["1"]["n"], 0)
+
     def test_time_series(self):
         result = self.run_file("long.json", "--pages", "1:5", "--duration", "2s", "--interval", "0.5s")["results"][0]
         intervals = result["points"][0]["intervals"]
@@ -104,7 +153,7 @@ class Iobench(unittest.TestCase):
 
     def test_sweep_fits_a_line_and_compare_finds_a_change(self):
         self.call("sweep", "--quick", self.image, "-q", "--pages", "1:60,14:60", "--windows", "1:5000,14:5000", "--wrap",
-                  "delayed:latency_us=3000,gb_per_s=0.05", "--out", self.path("slow.json"))
+                  "delayed:latency_us=3000,gb_per_s=0.05", "--out", self.path("slow.json"), "--plot", self.path("slow.svg"))
         with open(self.path("slow.json"), encoding="utf-8") as file:
             result = json.load(file)["results"][0]
         self.assertEqual(len(result["points"]), 9)
@@ -113,6 +162,10 @@ class Iobench(unittest.TestCase):
         self.assertGreater(fit[1]["b_us"]["1"], 40)
         self.assertGreater(fit[14]["b_us"]["14"], 40)
         self.assertIn("r2", fit[1])
+        with open(self.path("slow.svg"), encoding="utf-8") as file:
+            drawn = file.read()
+        for part in ["<svg", "layer 1 measured", "layer 14 fitted", "layer 14 window"]:
+            self.assertIn(part, drawn)
         self.call("sweep", "--quick", self.image, "-q", "--pages", "1:60,14:60", "--out", self.path("fast.json"))
         ran = self.call("compare", self.path("slow.json"), self.path("fast.json"))
         self.assertIn("faster", ran.stdout)

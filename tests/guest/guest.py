@@ -89,9 +89,9 @@ def require():
             raise Missing(f"there is no {program}: ci/setup_guest.sh installs it, on Debian")
 
 
-def run(steps, programs=(), disks=(Disk(),), files=(), modules=(), seconds=840, memory_mib=768, cpus=2):
+def run(steps, programs=(), disks=(Disk(),), files=(), modules=(), parameters="", seconds=840, memory_mib=768, cpus=2):
     """Boots, runs the steps one after another, powers off. Raises Missing, or RuntimeError with the console when a step did
-    not end in time or the guest failed."""
+    not end in time or the guest failed. `parameters`: of the kernel and its modules, such as nvme.poll_queues=1."""
     require()
     with tempfile.TemporaryDirectory(prefix="guest-", dir=BUILD or None) as scratch:
         share = os.path.join(scratch, "share")
@@ -108,7 +108,7 @@ def run(steps, programs=(), disks=(Disk(),), files=(), modules=(), seconds=840, 
             for value in values:
                 build += [flag, value]
         subprocess.run([*build, names + RUN_STEPS], check=True, stdin=subprocess.DEVNULL)
-        console, status = boot(scratch, share, disks, seconds, memory_mib, cpus)
+        console, status = boot(scratch, share, disks, parameters, seconds, memory_mib, cpus)
         ran = {}
         for name, step in zip(scripts, steps):
             path = os.path.join(share, "steps", name)
@@ -131,7 +131,7 @@ def text(path):
         return file.read()
 
 
-def boot(scratch, share, disks, seconds, memory_mib, cpus):
+def boot(scratch, share, disks, parameters, seconds, memory_mib, cpus):
     """Runs qemu; the console's text and the guest's exit status (None: it told none in time)."""
     console, status = os.path.join(scratch, "console"), os.path.join(scratch, "status")
     command = ["qemu-system-x86_64", "-machine", "q35",
@@ -143,7 +143,7 @@ def boot(scratch, share, disks, seconds, memory_mib, cpus):
                "-serial", "file:" + console, "-serial", "file:" + status,
                "-kernel", os.path.join(GUEST, "kernel"), "-initrd", os.path.join(scratch, "initramfs"),
                # A panic ends qemu, as -no-reboot has it.
-               "-append", f"console=ttyS0 quiet panic=-1 oops=panic mitigations=off guest_disks={len(disks)}",
+               "-append", f"console=ttyS0 quiet panic=-1 oops=panic mitigations=off guest_disks={len(disks)} {parameters}",
                "-virtfs", f"local,path={share},mount_tag=share,security_model=none"]
     for number, disk in enumerate(disks):
         image = os.path.join(scratch, f"disk-{number}")

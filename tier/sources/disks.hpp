@@ -63,9 +63,21 @@ struct Share {
   std::uint32_t cursor = 0;       // next read of the batch to look at
   std::uint32_t ordinal = 0;      // pages of this disk seen so far
   std::uint32_t outstanding = 0;  // submitted, not yet arrived
+  // Whether reads of the batch were not yet looked at; of these, some may be other shares'.
+  bool left() const { return cursor < batch->reads.size(); }
+  // Undoes the call of next() that gave `i`.
+  void put_back(std::uint32_t i) {
+    cursor = i;
+    --ordinal;
+  }
   // The next read of this share, or UINT32_MAX when there is none left.
   std::uint32_t next(const OpenDisks& disks) {
     const auto n = static_cast<std::uint32_t>(batch->reads.size());
+    if (parts == 1 && disks.count() == 1) {
+      if (cursor >= n) return UINT32_MAX;
+      ++ordinal;
+      return cursor++;
+    }
     for (; cursor < n; ++cursor)
       if (disks.disk_of(batch->reads[cursor].page) == disk && ordinal++ % parts == part) return cursor++;
     return UINT32_MAX;

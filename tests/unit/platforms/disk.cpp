@@ -33,6 +33,8 @@ void write_queue(const ProcTree& tree, const std::string& disk) {
   tree.write(disk + "/queue/nr_requests", "1023\n");
   tree.write(disk + "/queue/read_ahead_kb", "128\n");
   tree.write(disk + "/queue/write_cache", "write back\n");
+  tree.write(disk + "/queue/io_poll", "1\n");
+  tree.write(disk + "/dev", "259:0\n");
   tree.write(disk + "/size", "15002931888\n");
 }
 
@@ -46,6 +48,7 @@ void write_nvme(const ProcTree& tree) {
   tree.write(disk + "/nsid", "1\n");
   tree.write(disk + "/wwid", "eui.36434b3054900123002538a300000001\n");
   tree.write(disk + "/nvme0n1p2/partition", "2\n");
+  tree.write(disk + "/nvme0n1p2/start", "2048\n");
   link(tree, disk + "/device", controller);
   tree.write(pci + "/current_link_speed", "16.0 GT/s PCIe\n");
   tree.write(pci + "/current_link_width", "2\n");
@@ -79,6 +82,9 @@ TEST_CASE("An NVMe disk: identity, format, link, temperature and queue", "[disk]
   CHECK(disk.queue_requests == 1023);
   CHECK(disk.read_ahead_bytes == 131072);
   CHECK(disk.write_cache == "write back");
+  CHECK(disk.io_poll == 1);
+  CHECK(disk.number == "259:0");
+  CHECK_FALSE(disk.partition_start);
   CHECK(disk.numa_node == 1);
   CHECK(disk.temperature_c == Approx(41.85));
   REQUIRE(disk.pcie);
@@ -89,6 +95,7 @@ TEST_CASE("An NVMe disk: identity, format, link, temperature and queue", "[disk]
 
   const DiskFacts part = read_disk_facts(makedev(259, 2), tree.root());
   CHECK(part.partition == "nvme0n1p2");
+  CHECK(part.partition_start == 1 << 20);
   CHECK(part.name == "nvme0n1");
   CHECK(part.serial == "S6CKNE0T900123");
 }

@@ -204,3 +204,35 @@ TEST_CASE("The memlock limit is raised to the hard limit, and no further", "[hos
   CHECK(raised.value_or(RLIM_INFINITY) == original.rlim_max);
   REQUIRE(::setrlimit(RLIMIT_MEMLOCK, &original) == 0);
 }
+
+TEST_CASE("Limits of CPU time and of I/O, and the NUMA nodes that are left", "[host]") {
+  const ProcTree tree;
+  CHECK_FALSE(read_host_facts(tree.root()).cgroup_cpus);
+  CHECK(read_host_facts(tree.root()).nodes_allowed.empty());
+  tree.write("/proc/self/cgroup", "0::/user.slice/job.scope\n");
+  tree.write("/proc/self/status", "Cpus_allowed_list:\t4-5\n");
+  tree.write("/sys/fs/cgroup/user.slice/cpu.max", "150000 100000\n");
+  tree.write("/sys/fs/cgroup/user.slice/job.scope/cpu.max", "max 100000\n");
+  tree.write("/sys/fs/cgroup/user.slice/job.scope/io.max", "259:0 rbps=max wbps=max riops=5000 wiops=max\n\n");
+  tree.write("/sys/devices/system/node/online", "0-1\n");
+  tree.write("/sys/devices/system/node/node0/cpulist", "0-3\n");
+  tree.write("/sys/devices/system/node/node1/cpulist", "4-7\n");
+  const HostFacts facts = read_host_facts(tree.root());
+  CHECK(facts.cgroup_cpus == 1.5);
+  CHECK(facts.cgroup_io_limits == std::vector<std::string>{"259:0 rbps=max wbps=max riops=5000 wiops=max"});
+  CHECK(facts.nodes_allowed == std::vector<std::uint64_t>{1});
+  CHECK(cpus_of_node(0, tree.root()) == std::vector<int>{0, 1, 2, 3});
+  CHECK(message_of([&] { cpus_of_node(2, tree.root()); }).find("nodes 0-1") != std::string::npos);
+  CHECK(message_of([&] { run_on_cpus({100'000}); }).find("this process may run on") != std::string::npos);
+}
+
+TEST_CASE("CPU time of threads by name", "[host]") {
+  const ProcTree tree;
+  for (const char* thread : {"7", "8", "9"})
+    tree.write(std::string("/proc/self/task/") + thread + "/comm", thread == std::string("9") ? "main\n" : "iou-sqp-6\n");
+  tree.write("/proc/self/task/7/schedstat", "1000 5 6\n");
+  tree.write("/proc/self/task/8/schedstat", "30 5 6\n");
+  tree.write("/proc/self/task/9/schedstat", "500 5 6\n");
+  CHECK(thread_cpu_time("iou-sqp-", tree.root()) == 1030);
+  CHECK(thread_cpu_time("none", tree.root()) == 0);
+}

@@ -65,6 +65,37 @@ TEST_CASE("Each thing that spoils a measurement is found alone, with values, rea
        [](auto& s, auto&, auto&) {
          s.direct = {false, 0, "because"};
        }},
+      {"zero_pages", {"50% of the pages", "trimmed", "stage"}, [](auto& s, auto&, auto&) { s.zero_share = 0.5; }},
+      {"direct_io_coarse",
+       {"multiples of 16384", "--page-bytes 16384"},
+       [](auto& s, auto&, auto&) { s.path.offset_align = 16384; }},
+      {"sectors_large", {"65536 B", "--page-bytes 65536"}, [](auto& s, auto&, auto&) { s.disk.logical_block = 65536; }},
+      {"partition_misaligned",
+       {"byte 32256", "nvme0n1p1", "1 MiB"},
+       [](auto& s, auto&, auto&) {
+         s.disk.partition = "nvme0n1p1";
+         s.disk.partition_start = 63 * 512;
+       }},
+      {"numa_remote",
+       {"node 1, this process runs on 0, 2", "--cpunodebind=1"},
+       [](auto& s, auto& h, auto&) {
+         s.disk.numa_node = 1;
+         h.nodes_allowed = {0, 2};
+       }},
+      {"io_capped",
+       {"riops=5000", "io.max"},
+       [](auto& s, auto& h, auto&) {
+         s.disk.number = "259:0";
+         h.cgroup_io_limits = {"8:0 riops=1", "259:0 riops=5000"};
+       }},
+      {"cpu_capped",
+       {"1.5 of 4 CPUs"},
+       [](auto&, auto& h, auto&) {
+         h.cores = 4;
+         h.cgroup_cpus = 1.5;
+       }},
+      {"disk_merges", {"nomerges is 0", "echo 2 >"}, [](auto& s, auto&, auto&) { s.disk.nomerges = 0; }},
+      {"disk_write_back", {"write cache is on"}, [](auto& s, auto&, auto&) { s.disk.write_cache = "write back"; }},
       {"space_low", {"free"}, [](auto& s, auto&, auto&) { s.path.free_bytes = 1 << 20; }},
       {"disk_unknown", {"no disk of this host", "xfs"}, [](auto& s, auto&, auto&) { s.disk = {}; }},
       {"pcie_link_slow",
@@ -136,4 +167,15 @@ TEST_CASE("The facts of a path of this machine", "[preflight]") {
   const auto findings = codes(preflight("/proc/self/status"));
   CHECK(std::count(findings.begin(), findings.end(), "direct_io_off") == 1);
   CHECK(std::count(findings.begin(), findings.end(), "disk_unknown") == 1);
+}
+
+TEST_CASE("Zero pages are found by reading some", "[preflight]") {
+  const ProcTree tree;
+  tree.write("/file", std::string(1 << 20, 'x') + std::string(1 << 20, '\0'));
+  const std::string file = tree.root() + "/file";
+  CHECK(sample_zeros(file, 0, 1 << 20) == 0);
+  CHECK(sample_zeros(file, 1 << 20, 2 << 20) == 1);
+  CHECK(sample_zeros(file, 0, 2 << 20).value() > 0.2);
+  CHECK_FALSE(sample_zeros(file, 4096, 8000));
+  CHECK_FALSE(sample_zeros(file + "-absent", 0, 8192));
 }

@@ -27,6 +27,11 @@ TEST_CASE("Lists of CPUs are counted", "[proc_text]") {
   for (const char* wrong : {"", "a", "3-1", "1,,2", "1-", "-1"}) CHECK_FALSE(list_size(wrong));
 }
 
+TEST_CASE("Lists of CPUs are read", "[proc_text]") {
+  CHECK(list_numbers("0-2,8\n") == std::vector<std::uint64_t>{0, 1, 2, 8});
+  for (const char* wrong : {"", "3-1", "0-18446744073709551614"}) CHECK_FALSE(list_numbers(wrong));
+}
+
 TEST_CASE("Files that are not there are nothing", "[proc_text]") {
   CHECK_FALSE(read_text("/nonexistent/file"));
   CHECK_FALSE(read_line("/nonexistent/file"));

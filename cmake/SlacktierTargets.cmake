@@ -86,11 +86,15 @@ endfunction()
 # All programs and nothing else, for who wants to run rather than test.
 add_custom_target(programs)
 
-# slacktier_program(NAME LIBS...): the program slacktier-NAME, from every .cpp in cli/.
+# slacktier_program(NAME LIBS...): the program slacktier-NAME, from every .cpp in cli/; from main.cpp alone where the rest is a library,
+# slacktier_NAME_program.
 function(slacktier_program name)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/cli/*.cpp)
+  if(TARGET slacktier_${name}_program)
+    set(sources ${CMAKE_CURRENT_SOURCE_DIR}/cli/main.cpp)
+  endif()
   add_executable(slacktier-${name} ${sources})
-  target_link_libraries(slacktier-${name} PRIVATE slacktier_flags ${ARGN})
+  target_link_libraries(slacktier-${name} PRIVATE slacktier_flags $<TARGET_NAME_IF_EXISTS:slacktier_${name}_program> ${ARGN})
   # Option parsing: the compiler takes many seconds a file to optimise what runs once.
   target_compile_options(slacktier-${name} PRIVATE -O0)
   slacktier_precompile(slacktier-${name} <CLI/CLI.hpp>)

@@ -28,6 +28,7 @@ Json reading_json(const GpuReading& reading) {
   json["memory_clock_mhz"] = or_null(reading.memory_clock_mhz);
   json["memory_clock_max_mhz"] = or_null(reading.memory_clock_max_mhz);
   json["throttle_reasons"] = or_null(reading.throttle);
+  json["processes"] = reading.processes ? Json(reading.processes->size()) : Json(nullptr);
   json["pcie"] = {{"generation", or_null(reading.link_generation)},
                   {"max_generation", or_null(reading.link_generation_max)},
                   {"width", or_null(reading.link_lanes)},
@@ -38,6 +39,12 @@ Json reading_json(const GpuReading& reading) {
 // Clocks that are low because nothing runs, or because somebody set them so, are no throttling.
 bool slows(const std::string& reason) {
   return reason != "gpu_idle" && reason != "applications_clocks" && reason != "sync_boost" && reason != "display_clock";
+}
+
+// In a container a single process under another id is most likely this one.
+std::size_t other_processes(const GpuReading& reading) {
+  if (!reading.processes || reading.processes->empty()) return 0;
+  return reading.processes->size() - 1;
 }
 
 }  // namespace
@@ -61,6 +68,12 @@ std::vector<GpuWarning> gpu_warnings(const PlatformProfile& profile, const GpuRe
         {"gpu_throttled", fmt::format("the GPU lowers its clocks: {}; times are longer than it could do: cool "
                                       "it, raise its power limit, or end what else uses it",
                                       fmt::join(reasons, ", "))});
+  const std::size_t others = std::max(other_processes(before), other_processes(after));
+  if (others > 0)
+    warnings.push_back(
+        {"gpu_shared",
+         fmt::format("{} other process{} on this GPU: what {} is in these times; end {} and measure again", others,
+                     others == 1 ? " works" : "es work", others == 1 ? "it does" : "they do", others == 1 ? "it" : "them")});
   const double hottest = std::max(before.temperature_c.value_or(0), after.temperature_c.value_or(0));
   if (profile.hot_c > 0 && hottest >= profile.hot_c)
     warnings.push_back(

@@ -22,6 +22,9 @@ struct GpuReading {
   std::optional<std::uint64_t> clock_mhz, clock_max_mhz, memory_clock_mhz, memory_clock_max_mhz;
   // Reasons for which clocks are below their maximum, "gpu_idle" among them; nothing: not told.
   std::optional<std::vector<std::string>> throttle;
+  // Processes with work on the GPU, this one among them where the library sees its id (not through a container's); nothing:
+  // not told.
+  std::optional<std::vector<std::uint64_t>> processes;
   std::optional<std::uint64_t> link_generation, link_generation_max, link_lanes, link_lanes_max;
 };
 

@@ -8,11 +8,10 @@
 
 #include "platforms/clock.hpp"
 #include "platforms/error.hpp"
+#include "probe/hold.hpp"
 
 namespace slacktier {
 namespace {
-
-constexpr Nanos spin_last = 150'000;  // sleeping threads wake so late
 
 // Words that the device wrote before this ran; the compiler shall not keep an older value.
 std::int64_t read(const std::int64_t* word) { return *static_cast<const volatile std::int64_t*>(word); }
@@ -77,10 +76,7 @@ void ControlBlock::hold(int layer) noexcept {
   const std::int64_t duration = read(delay(layer));
   if (duration > 0) {
     const Clock& clock = monotonic_clock();
-    const Nanos until = std::min(read(words_) + to_host_ + duration, clock.now() + watchdog_);
-    if (until - clock.now() > spin_last) clock.sleep_until(until - spin_last);
-    while (clock.now() < until) {
-    }
+    hold_until(std::min(read(words_) + to_host_ + duration, clock.now() + watchdog_));
   }
   held_.fetch_add(1, std::memory_order_acq_rel);
 }

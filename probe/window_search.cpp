@@ -13,8 +13,9 @@ namespace {
 
 constexpr int baseline_steps = 12;  // of each kind before anything is delayed
 constexpr std::size_t delays_a_baseline = 4;
-constexpr double fine_ms = 0.015;    // what a window is wanted to: 15 us, or
-constexpr double fine_share = 0.01;  // 1% of it
+constexpr double fit_seconds_a_step = 2.5e-4;  // of the bootstraps, on a slow core
+constexpr double fine_ms = 0.015;              // what a window is wanted to: 15 us, or
+constexpr double fine_share = 0.01;            // 1% of it
 // In thresholds around the guess. The published estimator takes the first that shows.
 constexpr double grid[] = {-2, -0.75, 0.5, 1.25, 2, 3};
 
@@ -56,7 +57,8 @@ class Search {
     if (settings_.stop && settings_.stop()) throw Interrupted();
     if (settings_.progress) settings_.progress(std::min(1.0, settings_.seconds() / settings_.max_seconds));
   }
-  bool late() const { return settings_.seconds() >= settings_.max_seconds; }
+  // What fitting the steps taken will need is part of the time, too.
+  bool late() const { return settings_.seconds() + place_ * fit_seconds_a_step >= settings_.max_seconds; }
 
   void run_plain() {
     plain_places_.push_back(place_++);
@@ -107,6 +109,10 @@ class Search {
     }
     for (int i = 0; i < baseline_steps; ++i) {
       look();
+      if (late() && i >= 3)
+        throw UsageError(
+            fmt::format("--max-seconds {:.3g}: time was up before the step without delays ({:.3g} ms) was known: raise it",
+                        settings_.max_seconds, median(plain_)));
       run_plain();
       for (std::size_t j = 0; j < idle_.size(); ++j) {
         run_idle(j);
@@ -157,7 +163,7 @@ class Search {
   }
 
   void guess(Target& target) {
-    target.guess_ms = hinge_knee(target.steps);
+    target.guess_ms = std::max(0.0, hinge_knee(target.steps));  // noise may say that it was needed before the step began
     target.delays.clear();
     for (const double offset : grid) {
       double x = target.guess_ms + offset * threshold_;
@@ -204,7 +210,7 @@ class Search {
       for (Target& target : targets_) {
         set_deltas(target);
         if (target.steps.empty()) continue;
-        const double knee = hinge_knee(target.steps);
+        const double knee = std::max(0.0, hinge_knee(target.steps));
         const bool wrong = std::abs(knee - target.guess_ms) > 0.6 * threshold_;
         if (wrong) guess(target);
         const double wanted = std::max(fine_ms, fine_share * knee) / 3;

@@ -62,41 +62,48 @@ std::optional<WindowFit> fit_of(const WindowsResult& result) {
   return fit;
 }
 
-SearchSettings search_settings(Device& device, const ProbeModel& model, const WindowOptions& options) {
+SearchSettings timed_settings(const WindowOptions& options) {
   SearchSettings settings;
   settings.layers = options.layers;
-  settings.model_layers = model.layers();
-  for (const std::string& injector : options.injectors) {
-    const InjectorLatency latency = injector_latency(device, injector);
-    settings.latency_ms.push_back(latency.ms);
-    settings.latency_noise_ms.push_back(latency.noise_ms);
-  }
   settings.threshold_ms = options.threshold_ms;
   settings.max_seconds = options.max_seconds;
   settings.watchdog_ms = options.watchdog_ms;
   settings.seed = options.seed;
-  const Nanos begin = monotonic_clock().now();
+  const Nanos begin = *options.began;
   settings.seconds = [begin] { return static_cast<double>(monotonic_clock().now() - begin) / 1e9; };
   settings.stop = options.stop;
   settings.progress = options.progress;
   return settings;
 }
 
+SearchSettings search_settings(Device& device, const ProbeModel& model, const WindowOptions& options) {
+  SearchSettings settings = timed_settings(options);
+  settings.model_layers = model.layers();
+  for (const std::string& injector : options.injectors) {
+    const InjectorLatency latency = injector_latency(device, injector);
+    settings.latency_ms.push_back(latency.ms);
+    settings.latency_noise_ms.push_back(latency.noise_ms);
+  }
+  return settings;
+}
+
+WindowOptions started(WindowOptions options) {
+  if (!options.began) options.began = monotonic_clock().now();
+  return options;
+}
+
 Nanos to_nanos(double ms) { return static_cast<Nanos>(std::llround(ms * 1e6)); }
 
 }  // namespace
 
-MeasuredWindows measure_windows(Device& device, ProbeModel& model, const WindowOptions& options) {
+// The result of a search; what its steps were of is for the caller to say.
+MeasuredWindows windows_of(const SearchResult& search, const SearchSettings& settings, const WindowOptions& options) {
   MeasuredWindows measured;
-  DeviceSteps steps(device, model, options.layers, options.injectors, to_nanos(options.watchdog_ms));
-  const SearchSettings settings = search_settings(device, model, options);
-  measured.search = search_windows(steps, settings);
-  const SearchResult& search = measured.search;
-
+  measured.search = search;
   WindowsResult& result = measured.result;
   result.batch = options.batch;
   result.context = options.context;
-  result.model_layers = model.layers();
+  result.model_layers = settings.model_layers;
   result.step_ms = search.step_ms;
   result.step_hooked_ms = search.hooked_ms.front();
   result.perturbation_ms = search.hooked_ms.front() - search.step_ms;
@@ -114,8 +121,6 @@ MeasuredWindows measure_windows(Device& device, ProbeModel& model, const WindowO
   result.fit = fit_of(result);
 
   auto& warnings = measured.warnings;
-  if (device.facts().backend == "cpu")
-    warnings.push_back({"emulated_device", "cpu: layers are timed waits; their windows say nothing of a GPU", ""});
   if (search.drifted)
     warnings.push_back({"drift",
                         fmt::format("the step changed by {:+.3f} ms ({:+.3f} to {:+.3f}) while it was measured: throttling, "
@@ -144,10 +149,39 @@ MeasuredWindows measure_windows(Device& device, ProbeModel& model, const WindowO
   return measured;
 }
 
+MeasuredWindows measure_windows(Device& device, ProbeModel& model, const WindowOptions& asked) {
+  const WindowOptions options = started(asked);
+  DeviceSteps steps(device, model, options.layers, options.injectors, to_nanos(options.watchdog_ms));
+  const SearchSettings settings = search_settings(device, model, options);
+  MeasuredWindows measured = windows_of(search_windows(steps, settings), settings, options);
+  if (device.facts().backend == "cpu")
+    measured.warnings.push_back({"emulated_device",
+                                 model.name() == "synthetic"
+                                     ? "cpu: layers are timed waits; their windows say nothing of a GPU"
+                                     : "cpu: the model runs eagerly on this CPU; its windows say nothing of a GPU",
+                                 ""});
+  return measured;
+}
+
+MeasuredWindows measure_attached(StepRunner& steps, int model_layers, const WindowOptions& asked) {
+  WindowOptions options = started(asked);
+  options.injectors = {"host-node"};
+  SearchSettings settings = timed_settings(options);
+  settings.model_layers = model_layers;
+  settings.latency_ms = {0};
+  MeasuredWindows measured = windows_of(search_windows(steps, settings), settings, options);
+  measured.result.step_hooked_ms = measured.result.perturbation_ms = {};
+  measured.result.injectors.clear();
+  measured.result.reason =
+      "perturbation_ms: an attached engine's steps always have the hooks; compare its speed with and without the plug-in";
+  measured.warnings.push_back({"attached", "an engine's own steps, by the host's clock; what hooks cost is in them", ""});
+  return measured;
+}
+
 BothResult measure_both(Device& device, ProbeModel& model, const WindowOptions& options,
                         const std::vector<std::pair<double, double>>& pairs, int steps_a_pair) {
   if (options.layers.size() != 2) throw UsageError("two layers are delayed at once: name two");
-  WindowOptions one = options;
+  WindowOptions one = started(options);
   one.injectors.resize(1);
   DeviceSteps steps(device, model, one.layers, one.injectors, to_nanos(one.watchdog_ms));
   const SearchResult search = search_windows(steps, search_settings(device, model, one));

@@ -19,6 +19,8 @@ struct WindowOptions {
   std::vector<std::string> injectors = {"host-node", "device-clock"};  // the first one's windows are the result
   std::optional<double> threshold_ms;
   double max_seconds = 50;
+  std::optional<Nanos>
+      began;  // when max_seconds began, on monotonic_clock(); empty: when measuring begins, captures included
   double watchdog_ms = 1000;
   std::uint64_t seed = 1;
   std::int64_t batch = 1;
@@ -35,6 +37,9 @@ struct MeasuredWindows {
 
 // Throws UsageError, CheckFailed (hooks that are not in the graph), DeviceError, Interrupted.
 MeasuredWindows measure_windows(Device& device, ProbeModel& model, const WindowOptions& options);
+
+// The same of steps that somebody else runs (probe/attached_steps.hpp): one injector, hooks always there.
+MeasuredWindows measure_attached(StepRunner& steps, int model_layers, const WindowOptions& options);
 
 // Two layers delayed at once, and what the exposure model makes of their single windows. Times in ms.
 struct BothDelayed {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "platforms/monitor/library.hpp"
 #include "platforms/monitor/monitors.hpp"
@@ -81,10 +82,26 @@ class Nvml final : public GpuMonitor {
       if (bits != 0) reading.throttle->push_back(fmt::format("{:#x}", bits));
       break;
     }
+    reading.processes = processes();
     return reading;
   }
 
  private:
+  // nvmlProcessInfo_t of version 2 and 3.
+  struct Process {
+    unsigned pid;
+    unsigned long long memory;
+    unsigned gpu_instance, compute_instance;
+  };
+  std::optional<std::vector<std::uint64_t>> processes() const {
+    auto* ask = library_.function<int(Handle, unsigned*, Process*)>("nvmlDeviceGetComputeRunningProcesses_v3");
+    std::vector<Process> found(64);
+    auto count = static_cast<unsigned>(found.size());
+    if (ask == nullptr || ask(device_, &count, found.data()) != 0 || count > found.size()) return {};
+    std::vector<std::uint64_t> ids;
+    for (unsigned i = 0; i < count; ++i) ids.push_back(found[i].pid);
+    return ids;
+  }
   std::string text(int error) const {
     auto* words = library_.function<const char*(int)>("nvmlErrorString");
     return words != nullptr ? words(error) : fmt::format("error {}", error);

@@ -1,6 +1,7 @@
 // slacktier-probe both: two layers delayed at once, against what the exposure model says.
 #include <fmt/format.h>
 
+#include <limits>
 #include <memory>
 #include <sstream>
 
@@ -16,6 +17,7 @@ namespace {
 struct Arguments : WindowArguments {
   std::string pairs;
   int steps = 30;
+  std::int64_t batch = 1, context = 0;
 };
 
 // "0.4:9,0.9:9"; the paper's when empty.
@@ -46,25 +48,27 @@ std::vector<std::pair<double, double>> parse_pairs(const std::string& text) {
 }
 
 int run(const Arguments& a, const std::vector<std::string>& argv) {
-  parse_table_format(a.format);
+  check_window_arguments(a);
   const auto pairs = parse_pairs(a.pairs);
   for (const auto& [x1, x2] : pairs)
     if (x1 > a.watchdog_ms || x2 > a.watchdog_ms)
       throw UsageError(fmt::format("--pairs {}:{}: longer than the watchdog of {} ms: raise it with --watchdog-ms", x1, x2,
                                    a.watchdog_ms));
-  if (parse_layers(a.layers, static_cast<int>(synthetic_layer_ms(a).size())).size() != 2)
+  if (parse_layers(a.layers, std::numeric_limits<int>::max()).size() != 2)
     throw UsageError(fmt::format("--layers {}: two layers are delayed at once; name two, such as 1,14", a.layers));
   DeviceOptions device_options;
   device_options.work = a.work;
   const auto device = open_device(a.device, device_options);
-  const auto model = synthetic_model(a, *device);
-  const WindowOptions options = window_options(a, model->layers());
+  WatchedDevice watched(device->facts());
+  const auto model = open_model(a, *device, a.batch, a.context);
+  WindowOptions options = window_options(a);
+  options.layers = parse_layers(a.layers, model->layers());
   const BothResult result = measure_both(*device, *model, options, pairs, a.steps);
   Envelope envelope = both_envelope(result);
-  describe_probe(envelope, "both", a, argv, *device, *model);
+  describe_probe(envelope, "both", a, argv, watched, {model->name(), model->label()});
   std::vector<std::string> head{model->label()};
   if (device->facts().backend == "cpu") {
-    envelope.warnings.push_back({"emulated_device", "cpu: layers are timed waits; nothing here is of a GPU", ""});
+    envelope.warnings.push_back({"emulated_device", "cpu: nothing here is of a GPU", ""});
     head.push_back("warning: " + envelope.warnings.back().message);
   }
   deliver(envelope, a, {both_table(result, head)});
@@ -82,6 +86,8 @@ void add_both_command(CLI::App& app, const std::vector<std::string>& argv, std::
   add_window_options(*command, a);
   command->add_option("--layers", a.layers, "The two layers")->capture_default_str();
   command->add_option("--pairs", a.pairs, "Delays of both in ms, as 0.4:9,0.9:12; default: the paper's six");
+  command->add_option("--batch", a.batch, "Sequences of a model that Python runs")->check(CLI::Range(1, 1'000'000));
+  command->add_option("--context", a.context, "Tokens before each, in its KV cache")->check(CLI::Range(0, 100'000'000));
   command->add_option("--steps", a.steps, "Steps with each pair")->check(CLI::Range(4, 100'000))->capture_default_str();
   command->callback([arguments, &argv, &chosen] { chosen = [arguments, &argv] { return run(*arguments, argv); }; });
 }

@@ -53,10 +53,33 @@ class Probe(unittest.TestCase):
             self.assertIn("synthetic", self.run_probe("compare", out, out, "--format", "md").stdout)
         self.assertIn("Eq. 1", self.run_probe("both", "--pairs", "1:12", "--steps", "4", "--max-seconds", "3", "-q").stdout)
 
+    def test_windows_of_a_python_model(self):
+        environment = {**os.environ, "PYTHONPATH": os.path.join(os.path.dirname(__file__), "..", "unit", "probe", "modules")}
+        with tempfile.TemporaryDirectory() as folder:
+            out = os.path.join(folder, "windows.json")
+            ran = subprocess.run([PROGRAM, "windows", "--model", "python:tiny_model:make", "--layers", "0,3", "--batch", "4,8", "--context", "9",
+                                  "--max-seconds", "4", "--out", out, "-q", "--format", "csv"], env=environment, stdin=subprocess.DEVNULL,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
+            if "built without Python" in ran.stderr:
+                self.skipTest(ran.stderr)
+            # How well it knows them depends on what else this machine does; that it ran does not.
+            self.assertIn(ran.returncode, (0, 1), ran.stderr)
+            self.assertIn("w_ms", ran.stdout)
+            with open(out, encoding="utf-8") as file:
+                written = json.load(file)
+        self.assertEqual([(result["batch"], result["context"], result["model_layers"]) for result in written["results"]],
+                         [(4, 9, 5), (8, 9, 5)])
+        self.assertEqual(written["settings"]["model"], "tiny")
+        self.assertIn("emulated_device", [warning["code"] for warning in written["warnings"]])
+        self.assertIn("no_such_package", self.run_probe("windows", "--model", "python:no_such_package:make", code=3).stderr)
+
     def test_windows_refusals(self):
         for code, part, arguments in [(2, "unknown model", ["--model", "gpt"]), (2, "no layer 7", ["--model-layers", "6", "--layers", "7"]),
                                       (2, "--watchdog-ms", ["--watchdog-ms", "5", "--layers", "1"]), (2, "unknown injector", ["--injector", "x"]),
-                                      (2, "unknown device", ["--device", "gpu"])]:
+                                      (2, "unknown device", ["--device", "gpu"]),
+                                      (2, "twice", ["--batch", "8,8"]), (2, "no batch", ["--batch", "0"]),
+                                      (2, "python:MODULE:FUNCTION", ["--model", "python:x"]), (2, "--layers-limit", ["--layers-limit", "2"]),
+                                      (2, "--model-layers", ["--model", "python:x:y", "--model-layers", "6"])]:
             self.assertIn(part, self.run_probe("windows", *arguments, code=code).stderr)
         for code, part, arguments in [(2, "subcommand", []), (2, "unknown device", ["gates", "--device", "gpu"]),
                                       (2, "at least 1", ["gates", "--samples", "0"]), (2, "--layer-us", ["gates", "--layer-us", "-1"]),

@@ -21,6 +21,8 @@ ALLOWED = {
     "python": {"platforms", "reports"},
     "tests": {"platforms", "tier", "iobench", "probe", "harness", "reports", "python"},
 }
+# What lies in these folders may include more, and nothing includes it.
+BELOW = {"python/native": {"probe"}}
 # The only room that starts threads, sleeps and reads clocks; tests may, to provoke and to measure.
 TIMEKEEPERS = {"platforms", "tests"}
 TIME_HEADERS = {"thread", "chrono", "future", "stop_token", "pthread.h", "sys/time.h", "sys/timerfd.h"}
@@ -61,9 +63,14 @@ def breach(name, target, known):
         return f'"{target}" is no file of the tree: paths start at its root, and what comes from elsewhere stands in <>'
     if program(target) and program(target) != program(name):
         return f'"{target}" belongs to a program, which nothing includes'
+    if any(target.startswith(folder + "/") and not name.startswith(folder + "/") for folder in BELOW):
+        return f'"{target}" belongs to the Python package alone, which nothing includes'
     allowed = ALLOWED.get(room)
     if allowed is None:
         return f"{room}/ is no known room: add it to the rules in tests/house/include_rules.py"
+    for folder, more in BELOW.items():
+        if name.startswith(folder + "/"):
+            allowed = allowed | more
     if target_room != room and target_room not in allowed and not (program(name) and target_room == "reports"):
         return f'{room}/ may not include "{target}" ({", ".join(sorted(allowed)) or "itself alone"} it may)'
     folder = os.path.dirname(target)

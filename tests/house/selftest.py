@@ -25,6 +25,8 @@ CLEAN = {
     "harness/run.cpp": '#include "tier/hash.hpp"\n#include "reports/table.hpp"\nclock.sleep_until(now); auto s = "usleep(1)";\n',
     "python/embedded.hpp": "",
     "python/embedded.cpp": '#include "platforms/clock.hpp"\n#include "reports/table.hpp"\n',
+    "python/native/module.cpp": '#include "probe/window.hpp"\n',
+    "probe/window.hpp": "",
     "probe/torch.cpp": '#include "python/embedded.hpp"\n',
     "reports/table.hpp": '/* #include "tier/hash.hpp"\n   #include <thread> */\n',
     "tests/unit/tier/hash.cpp": '#include <thread>\n#include "tier/hash.hpp"\nstd::thread t;\n',
@@ -84,6 +86,11 @@ class Checks(unittest.TestCase):
         self.finds("tier/a.cpp", '#include "tier/cli/stage.hpp"\n', "belongs to a program")
         self.finds("harness/cli/a.cpp", '#include "tier/cli/stage.hpp"\n', "belongs to a program")
         self.finds("tests/unit/tier/a.cpp", '#include "tier/cli/stage.hpp"\n', "belongs to a program")
+
+    def test_native_module(self):
+        self.finds("python/native/b.cpp", '#include "tier/hash.hpp"\n', "may not include")
+        found = self.problems({"python/native/c.hpp": "", "probe/a.cpp": '#include "python/native/c.hpp"\n'})
+        self.assertEqual(len(found), 1, found)
 
     def test_private_folders(self):
         self.finds("harness/a.cpp", '#include "tier/sources/ring.hpp"\n', "private to tier/")

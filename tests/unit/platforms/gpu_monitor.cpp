@@ -195,3 +195,19 @@ TEST_CASE("warnings name throttling, heat and a slow link, and nothing else", "[
   CHECK(codes(gpu_warnings(h200, good, slow)) == std::vector<std::string>{"gpu_throttled", "gpu_hot"});
   CHECK(gpu_warnings(h200, slow, good)[0].message.find("its clocks: sw_power_cap;") != std::string::npos);
 }
+
+TEST_CASE("another process on the GPU is a warning", "[gpu_monitor]") {
+  StandIn nvml("SLACKTIER_NVML", SLACKTIER_STAND_IN_NVML);
+  const OpenedMonitor opened = open_gpu_monitor(nvidia());
+  REQUIRE(opened.monitor);
+  const PlatformProfile profile = platform_profile(nvidia());
+  CHECK_FALSE(opened.monitor->read().processes);
+  nvml.set("processes", 1);
+  const GpuReading alone = opened.monitor->read();
+  CHECK(alone.processes == std::vector<std::uint64_t>{1000});
+  CHECK(gpu_warnings(profile, alone, alone).empty());
+  nvml.set("processes", 3);
+  const auto warnings = gpu_warnings(profile, alone, opened.monitor->read());
+  REQUIRE(codes(warnings) == std::vector<std::string>{"gpu_shared"});
+  CHECK_THAT(warnings.front().message, contains_text("2 other processes work"));
+}

@@ -23,8 +23,9 @@ class Simulated final : public StepRunner {
   double hooked(std::size_t, std::span<const LayerDelay> delays) override { return step(delays); }
   std::optional<double> stamped(std::vector<double>&) override { return {}; }
 
-  double noise = 0.02, drift = 0;
+  double noise = 0.02, drift = 0, outliers = 0, throttled = 0;  // throttled: added from step 400 on
   int without_hook = -1;
+  double seconds() const { return seconds_; }
 
  private:
   double step(std::span<const LayerDelay> delays) {
@@ -32,10 +33,14 @@ class Simulated final : public StepRunner {
     for (const LayerDelay& delay : delays)
       if (delay.layer != without_hook) added += std::max(0.0, delay.ms - 0.7 * delay.layer - added);
     std::normal_distribution<double> normal(0, noise);
-    return 7 + added + normal(random_) + drift * ++steps_;
+    double ms = 7 + added + normal(random_) + drift * ++steps_;
+    if (steps_ > 400) ms += throttled;
+    if (std::uniform_real_distribution<double>(0, 1)(random_) < outliers) ms += 5;
+    seconds_ += ms / 1e3;
+    return ms;
   }
   std::mt19937_64 random_{5};
-  double steps_ = 0;
+  double steps_ = 0, seconds_ = 0;
 };
 
 SearchSettings settings() {
@@ -62,6 +67,42 @@ TEST_CASE("windows of simulated steps are found, through drift too", "[windows]"
     }
     CHECK(result.drifted == (drift > 0));
   }
+}
+
+TEST_CASE("a GPU that throttles in mid-run is reported and spoils no window", "[windows]") {
+  Simulated steps;
+  steps.throttled = 0.7;
+  const SearchResult result = search_windows(steps, settings());
+  CHECK(result.drifted);
+  for (const LayerEstimate& layer : result.layers) {
+    REQUIRE(layer.injectors[0].w_ms);
+    CHECK(std::abs(*layer.injectors[0].w_ms - 0.7 * layer.layer) < 0.06);
+  }
+}
+
+TEST_CASE("steps that something else interrupted do not move a window", "[windows]") {
+  Simulated steps;
+  steps.outliers = 0.04;
+  const SearchResult result = search_windows(steps, settings());
+  CHECK_FALSE(result.drifted);
+  for (const LayerEstimate& layer : result.layers) {
+    REQUIRE(layer.injectors[0].w_ms);
+    CHECK(std::abs(*layer.injectors[0].w_ms - 0.7 * layer.layer) < 0.03);
+  }
+}
+
+TEST_CASE("the time given is kept, and what was not reached is said", "[windows]") {
+  Simulated steps;
+  SearchSettings brief = settings();
+  brief.seconds = [&] { return steps.seconds(); };
+  brief.max_seconds = 1.2;
+  const SearchResult result = search_windows(steps, brief);
+  CHECK(result.seconds < brief.max_seconds + 0.05);
+  CHECK_FALSE(result.unmet.empty());
+  Simulated others;
+  brief.seconds = [&] { return others.seconds(); };
+  brief.max_seconds = 0.05;
+  CHECK_THROWS_WITH(search_windows(others, brief), contains_text("--max-seconds"));
 }
 
 TEST_CASE("a step that is too noisy gives no windows but the samples that it would take", "[windows]") {
@@ -106,6 +147,58 @@ TEST_CASE("injectors delay on the cpu device what they are told to", "[windows]"
   }
   CHECK_THROWS_AS(DeviceSteps(*device, model, {4}, {"host-node"}, 1'000'000), UsageError);
   CHECK_THROWS_AS(make_injector("magic", *device), UsageError);
+}
+
+TEST_CASE("hooks that did not enter the graph are a count that does not match", "[windows]") {
+  const auto device = open_device("cpu");
+  // Calls the hooks of its layers as it is told to, and can lose what they queued.
+  class Careless final : public ProbeModel {
+   public:
+    Careless(Device& device, std::vector<int> calls, bool loses)
+        : model_(device, std::vector<Nanos>(3, 100'000), ""), calls_(std::move(calls)), loses_(loses) {}
+    std::string name() const override { return "careless"; }
+    std::string label() const override { return ""; }
+    int layers() const override { return 3; }
+    std::unique_ptr<CapturedStep> capture(StepHooks& hooks) override {
+      struct Changed final : StepHooks {
+        Changed(StepHooks& hooks, const std::vector<int>& calls, bool loses) : to(hooks), layers(calls), lost(loses) {}
+        void begin(Stream& main) override { to.begin(main); }
+        void before_layer(Stream& main, int layer) override {
+          if (layer < static_cast<int>(layers.size())) to.before_layer(main, layers[static_cast<std::size_t>(layer)]);
+        }
+        void end(Stream& main) override { to.end(main); }
+        StepHooks& to;
+        const std::vector<int> layers;
+        const bool lost;
+      };
+      Changed changed(hooks, calls_, loses_);
+      auto step = model_.capture(changed);
+      if (!loses_ || ++captured_ < 3) return step;
+      // A graph that was captured before there were hooks.
+      struct Other final : StepHooks {
+        void begin(Stream&) override {}
+        void before_layer(Stream&, int) override {}
+        void end(Stream&) override {}
+      } none;
+      return model_.capture(none);
+    }
+
+   private:
+    SyntheticModel model_;
+    const std::vector<int> calls_;
+    const bool loses_;
+    int captured_ = 0;
+  };
+  for (const std::vector<int>& calls : {std::vector<int>{0, 1}, std::vector<int>{0, 2, 1}, std::vector<int>{0, 1, 1}}) {
+    Careless model(*device, calls, false);
+    CHECK_THROWS_WITH(DeviceSteps(*device, model, {1}, {"host-node"}, 1'000'000),
+                      contains_text("hooks did not enter the graph"));
+  }
+  for (const char* injector : {"host-node", "device-clock"}) {
+    Careless model(*device, {0, 1, 2}, true);
+    CHECK_THROWS_WITH(DeviceSteps(*device, model, {1}, {injector}, 1'000'000),
+                      contains_text("hooks did not enter the graph") && contains_text("1 hooks add"));
+  }
 }
 
 TEST_CASE("layers are named in three ways", "[windows]") {

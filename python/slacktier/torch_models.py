@@ -1,0 +1,184 @@
+"""Hugging Face models for the probe: a decode step on a static cache, captured by torch where there is a GPU."""
+
+import json
+import os
+import traceback
+
+import torch
+import transformers
+
+from slacktier import errors, models
+from slacktier.layers import decoder_layers
+
+DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
+
+
+def _config(name, overrides, layers_limit):
+    folder = os.path.dirname(name) if name.endswith(".json") else name
+    if name.endswith(".json") and not os.path.isfile(name):
+        raise errors.UsageError(f"--model {name}: there is no such file")
+    try:
+        if name.endswith(".json"):
+            with open(name, encoding="utf-8") as file:
+                values = json.load(file)
+            config = transformers.AutoConfig.for_model(values.pop("model_type", ""), **values)
+        else:
+            config = transformers.AutoConfig.from_pretrained(folder)
+    except (ValueError, KeyError) as error:
+        raise errors.EnvironmentLacks(
+            f"--model {name}: transformers {transformers.__version__} does not know this model ({str(error).splitlines()[0]}): pip install "
+            "--upgrade transformers") from error
+    except OSError as error:
+        raise errors.UsageError(f"--model {name}: no folder with a config.json, and nothing that Hugging Face has: "
+                                f"{str(error).splitlines()[0]}") from error
+    for override in overrides:
+        _override(config, override)
+    text = config.get_text_config()
+    whole = text.num_hidden_layers
+    if layers_limit:
+        text.num_hidden_layers = min(whole, layers_limit)
+        # Some configs say the kind of each layer.
+        for key, value in list(vars(text).items()):
+            if isinstance(value, list) and len(value) == whole:
+                setattr(text, key, value[:layers_limit])
+    return config, whole
+
+
+def _override(config, override):
+    key, equals, value = override.partition("=")
+    target, *path = [config], *key.split(".")
+    target = config
+    for part in path[:-1]:
+        target = getattr(target, part, None)
+    if not equals or target is None or not hasattr(target, path[-1]):
+        # What is not the config's own may be its text part's.
+        target = config.get_text_config()
+        if not equals or len(path) != 1 or not hasattr(target, path[0]):
+            raise errors.UsageError(f"--config {override}: the config has no '{key}'; write KEY=VALUE")
+    try:
+        value = json.loads(value)
+    except json.JSONDecodeError:
+        pass
+    setattr(target, path[-1], value)
+
+
+class HuggingFaceModel:
+    """One token for each of `batch` sequences with `context` tokens before it."""
+
+    def __init__(self, model, batch, context, name, label):
+        self.model, self.name, self.label = model, name, label
+        device = next(model.parameters()).device
+        self.capture = device.type != "cpu"
+        config = model.config.get_text_config()
+        self.tokens = torch.ones((batch, 1), dtype=torch.long, device=device)
+        self.position = torch.full((batch, 1), context, dtype=torch.long, device=device)
+        # Room beyond the step: warm-ups run before the first rewind.
+        try:
+            self.cache = transformers.StaticCache(config=config, max_cache_len=context + 16)
+        except KeyError as error:
+            raise errors.CheckFailed(f"{name}: the step cannot be captured: transformers {transformers.__version__} has no static cache for "
+                                     f"layers of kind {error}") from error
+        self.kept = []
+        with torch.inference_mode():
+            self.layers = decoder_layers(model, self.step)  # and makes the cache's tensors
+        for layer in self.cache.layers:
+            for key, value in vars(layer).items():
+                if "cumulative_length" in key and value is not None:
+                    if isinstance(value, torch.Tensor):
+                        value.fill_(context)
+                    else:
+                        setattr(layer, key, context)
+                    self.kept.append((layer, key, context))
+
+    def step(self):
+        with torch.inference_mode():
+            return self.model(input_ids=self.tokens, position_ids=self.position, past_key_values=self.cache, use_cache=True).logits
+
+    def rewind(self):
+        """A step advances the cache; without this it runs off its end after a few."""
+        with torch.inference_mode():
+            for layer, key, context in self.kept:
+                value = getattr(layer, key)
+                if isinstance(value, torch.Tensor):
+                    value.fill_(context)
+                else:
+                    setattr(layer, key, context)
+
+
+class GraphSteps(models.EagerSteps):
+    """Captures the step by torch's graphs, in thread-local mode: other threads of the program use the runtime meanwhile."""
+
+    def stream(self):
+        return torch.cuda.current_stream().cuda_stream
+
+    def capture(self, hook):
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(2):  # lazily loaded modules and workspaces
+                self.model.step()
+                self.rewind()
+        torch.cuda.current_stream().wait_stream(side)
+        torch.cuda.synchronize()
+        graph = torch.cuda.CUDAGraph()
+        self.active = hook
+        try:
+            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
+                hook(self.stream(), models.BEGIN)
+                self.model.step()
+                hook(self.stream(), models.END)
+        except errors.CheckFailed:
+            raise
+        except Exception as error:
+            raise errors.CheckFailed(f"the forward cannot be captured in a graph: {operation_of(error)}") from error
+        finally:
+            self.active = None
+        return graph
+
+    def replay(self, step):
+        self.rewind()
+        step.replay()
+        torch.cuda.synchronize()
+
+
+def operation_of(error):
+    """Which line of the model an exception of its forward comes from, and what it says."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f"{os.sep}torch{os.sep}" not in f.filename]
+    where = frames[-1] if frames else traceback.extract_tb(error.__traceback__)[-1]
+    return f"`{where.line}` ({os.path.basename(where.filename)}:{where.lineno}): {str(error).splitlines()[0]}"
+
+
+def load(name, device, dtype, random_weights, layers_limit, overrides, batch, context, seed):
+    if dtype not in DTYPES:
+        raise errors.UsageError(f"--dtype {dtype}: use one of {', '.join(DTYPES)}")
+    if device != "cpu" and not torch.cuda.is_available():
+        raise errors.EnvironmentLacks(f"--device {device}: this torch ({torch.__version__}) sees no GPU: is it a CPU build, or is the driver "
+                                      "too old for it?")
+    config, whole = _config(name, overrides, layers_limit)
+    torch.manual_seed(seed)
+    target = device.replace("hip", "cuda")  # torch's name for both
+    try:
+        if random_weights:
+            with torch.device(target):
+                model = transformers.AutoModelForCausalLM.from_config(config, dtype=DTYPES[dtype])
+        else:
+            model = transformers.AutoModelForCausalLM.from_pretrained(os.path.dirname(name) if name.endswith(".json") else name,
+                                                                      config=config, dtype=DTYPES[dtype]).to(target)
+    except ValueError as error:
+        text = str(error).splitlines()[0]
+        if "Unrecognized configuration class" in text:
+            raise errors.EnvironmentLacks(f"--model {name}: transformers {transformers.__version__} has no causal model of this class: "
+                                          f"{type(config).__name__}") from error
+        raise errors.UsageError(f"--model {name}: no model can be made of this config: {text}") from error
+    except OSError as error:
+        raise errors.UsageError(f"--model {name}: no weights: {str(error).splitlines()[0]}; --random-weights needs none") from error
+    except (torch.OutOfMemoryError, MemoryError) as error:
+        raise errors.EnvironmentLacks(f"--model {name}: {str(error).splitlines()[0] or 'not enough memory'}: take a part with --layers-limit, "
+                                      "or a smaller --dtype") from error
+    layers = config.get_text_config().num_hidden_layers
+    label = f"{type(model).__name__}, {'random weights' if random_weights else 'its weights'}, {dtype}, {layers} of {whole} layers"
+    label += f", torch {torch.__version__}, transformers {transformers.__version__}"
+    try:
+        return HuggingFaceModel(model.eval(), batch, context, os.path.basename(name.rstrip("/")) or name, label)
+    except torch.OutOfMemoryError as error:
+        raise errors.EnvironmentLacks(f"--batch {batch}: {str(error).splitlines()[0]}: take a smaller batch or context") from error

@@ -13,14 +13,25 @@
 #include "python/environment.hpp"
 
 #if defined(__SANITIZE_ADDRESS__)
-// The interpreter is never ended, so what it and its modules hold at the end is no leak of ours.
-extern "C" const char* __lsan_default_suppressions() { return "leak:libpython\nleak:python\n"; }
+#include <sanitizer/lsan_interface.h>
 #endif
 
 namespace slacktier {
 namespace {
 
 namespace py = pybind11;
+
+// The interpreter is never ended, so what it and its modules hold at the end is no leak of ours.
+class KeptMemory {
+#if defined(__SANITIZE_ADDRESS__)
+ public:
+  KeptMemory() { __lsan_disable(); }
+  ~KeptMemory() { __lsan_enable(); }
+#else
+ public:
+  KeptMemory() {}
+#endif
+};
 
 std::optional<std::filesystem::path> active_environment() {
   const char* root = std::getenv("VIRTUAL_ENV");
@@ -150,6 +161,7 @@ std::string last_frame(const py::error_already_set& error) {
 }  // namespace
 
 Json call_python(const std::string& module, const std::string& function, const Json& arguments) {
+  const KeptMemory kept;
   Interpreter::start();
   const py::gil_scoped_acquire lock;
   const std::string called = module + "." + function;

@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,11 +21,13 @@ namespace slacktier {
 
 struct PaperRunOptions {
   std::map<std::string, std::vector<std::string>>
-      traces;  // real sessions for "agent" and "chat"; empty: the paper's traffic
+      traces;                                       // real sessions for "agent" and "chat"; empty: the paper's traffic
+  std::set<std::string> loads = {"agent", "chat"};  // those to run
   std::string token_map;
   std::uint64_t seed = 1;
   std::uint64_t warm_steps = 1200;
-  std::uint32_t blocks = 10, block_steps = 40;
+  std::uint32_t blocks = 10, block_steps = 70;  // 700 steps support a p99
+  std::uint64_t seen_tokens = 4'000'000;        // that lossy skipping has seen
   bool quiet = false;
   std::function<bool()> stop;
 };

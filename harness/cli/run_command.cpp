@@ -10,6 +10,7 @@
 
 #include "harness/cli/commands.hpp"
 #include "harness/cli/run_simulated.hpp"
+#include "harness/paper_run.hpp"
 #include "harness/run.hpp"
 #include "platforms/error.hpp"
 #include "platforms/gpu_monitor.hpp"
@@ -29,7 +30,7 @@ namespace fs = std::filesystem;
 
 struct RunArguments {
   std::string campaign = "quickstart", placement, windows, device = "cpu", gate = "auto", work = "spin", format = "table",
-              gates, reads, out, scratch = "slacktier-scratch";
+              gates, reads, report, out, scratch = "slacktier-scratch";
   std::vector<std::string> traces, disks;
   std::string token_map, control, rows, verify_sample, workloads, rank, sessions, q, blocks, block_steps, warm_steps, seed,
       prefill, prefill_chunk, output, source, granularity;
@@ -170,12 +171,64 @@ int run_simulated(const RunArguments& arguments, const Invocation& invocation, c
   return 0;
 }
 
+// The paper's evaluation, which is no single campaign. Tables go to stdout, and with figures and cells to the report's
+// folder.
+int run_paper_evaluation(const RunArguments& arguments, const Invocation& invocation) {
+  if (arguments.device != "sim")
+    throw UsageError(
+        "campaign paper: the paper's machines are modelled: add --device sim; placement and ablations run live");
+  PaperRunOptions options;
+  Campaign traced;
+  apply_traces(traced, arguments.traces);
+  for (const Workload& workload : traced.workloads) {
+    if (workload.name != "agent" && workload.name != "chat")
+      throw UsageError(
+          fmt::format("--trace {}: the paper's loads are agent and chat: agent=FILE, chat=FILE", workload.name));
+    options.traces[workload.name] = workload.traces;
+  }
+  if (!arguments.workloads.empty())
+    std::erase_if(options.loads, [&](const std::string& load) {
+      return ("," + arguments.workloads + ",").find("," + load + ",") == std::string::npos;
+    });
+  if (options.loads.empty())
+    throw UsageError(fmt::format("--workloads {}: the paper's loads are agent and chat", arguments.workloads));
+  options.token_map = arguments.token_map;
+  options.quiet = arguments.quiet;
+  options.stop = [] { return interrupted(); };
+  apply_number(arguments.seed, "--seed", options.seed);
+  apply_number(arguments.warm_steps, "--warm-steps", options.warm_steps);
+  apply_number(arguments.blocks, "--blocks", options.blocks);
+  apply_number(arguments.block_steps, "--block-steps", options.block_steps);
+  PaperRun paper = run_paper(options);
+  paper.results.provenance = provenance({"slacktier-harness run", invocation.argv, options.seed,
+                                         static_cast<std::int64_t>(std::time(nullptr)), Json::object()});
+  if (arguments.redact) redact(paper.results);
+  const fs::path out = arguments.out.empty() ? fs::path(arguments.scratch) / "paper.results.json" : fs::path(arguments.out);
+  write_envelope(out, paper.results);
+  std::string markdown;
+  for (const Table& table : paper_tables(paper)) {
+    fmt::print("{}\n", render(table, parse_table_format(arguments.format)));
+    markdown += render(table, TableFormat::markdown) + "\n";
+  }
+  if (!arguments.report.empty()) {
+    fs::create_directories(arguments.report);
+    write_text_file(fs::path(arguments.report) / "tables.md", markdown);
+    for (const auto& [file, figure] : paper.figures) write_text_file(fs::path(arguments.report) / file, render_svg(figure));
+  }
+  std::fflush(stdout);
+  fmt::print(stderr, "results: {}\n", out.string());
+  return 0;
+}
+
 int run(const RunArguments& arguments, const Invocation& invocation) {
   if (arguments.list) {
     for (const auto& campaign : built_in_campaigns()) fmt::print("{:<12} {}\n", campaign.name, campaign.summary);
+    fmt::print("{:<12} {}\n", "paper",
+               "With --device sim: the paper's whole evaluation on a virtual clock, value beside value");
     return 0;
   }
   parse_table_format(arguments.format);
+  if (arguments.campaign == "paper") return run_paper_evaluation(arguments, invocation);
   Campaign campaign = campaign_of(arguments);
   RunOptions options;
   options.token_map = arguments.token_map;
@@ -280,6 +333,7 @@ void add_run_command(CLI::App& app, const Invocation& invocation, std::function<
       ->capture_default_str();
   command->add_option("--gates", a.gates,
                       "Gates file of slacktier-probe gates: what gate auto is; default: by the kind of GPU");
+  command->add_option("--report", a.report, "Of campaign paper: folder for its tables (Markdown) and figures (SVG)");
   command->add_option("--reads", a.reads,
                       "With --device sim: read times of slacktier-iobench sweep; default: the paper's disks and host work");
   command

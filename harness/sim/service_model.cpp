@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "platforms/error.hpp"
+#include "reports/averages.hpp"
 #include "reports/error.hpp"
 #include "reports/reads_file.hpp"
 
@@ -22,9 +23,7 @@ double spread(const ReadResult& result, int k) {
     if (t == point.t_us.end() || !t->second.p99 || !t->second.p50 || *t->second.p50 <= 0) continue;
     sigmas.push_back(std::log(std::max(1.0, *t->second.p99 / *t->second.p50)) / 2.3263478740408408);
   }
-  if (sigmas.empty()) return 0;
-  std::nth_element(sigmas.begin(), sigmas.begin() + static_cast<std::ptrdiff_t>(sigmas.size() / 2), sigmas.end());
-  return sigmas[sigmas.size() / 2];
+  return sigmas.empty() ? 0 : median(sigmas);
 }
 
 bool reads_disks(const std::string& source) { return source != "rdma" && source != "tcp"; }

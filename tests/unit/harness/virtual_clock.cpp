@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "harness/step_model.hpp"
+#include "tests/allocations.hpp"
 #include "tests/catch.hpp"
 
 using namespace slacktier;
@@ -149,4 +150,17 @@ TEST_CASE("read times are of the source, or the nearest that was measured", "[vi
   layer.source = "rdma";
   CHECK(paper.find(layer).own_device);
   CHECK_THROWS_WITH(disk_of(1, 1).find(layer), contains_text("rdma"));
+}
+
+TEST_CASE("a step allocates nothing", "[virtual_clock]") {
+  const Setting setting;
+  LayerPlacement layer = uring();
+  layer.disks = 4;
+  layer.wrappers = {"shared:tenants=3"};
+  VirtualClock clock(setting.spec, setting.model, both_on(layer), 4, paper_services(), paper_costs());
+  const std::vector<RankStep> in(8, RankStep{768, 768, 700, 0, nullptr});
+  clock.step(in);
+  const std::size_t before = allocation_count();
+  for (int i = 0; i < 100; ++i) clock.step(in);
+  CHECK(allocation_count() == before);
 }

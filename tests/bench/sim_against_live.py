@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""How often a live run lands inside what the virtual clock predicted: small random configurations on --device cpu.
+
+    sim_against_live.py BIN [--configurations 20] [--seed 1] [--out table.md]
+
+Reads come from the page cache behind the wrapper `delayed`, so that their times are known: the link's by its settings, the
+rest by one slacktier-iobench sweep before. Each configuration is predicted from that file and a gates file, with the ends of the
+fit's intervals, then run. Nothing that a live run measured enters a prediction. Standard library only; run it on a quiet machine.
+With --untimed it only checks that both runs agree in what is no time: lookups, hits and pages.
+"""
+
+import argparse
+import json
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+
+TABLE = {
+    "name": "small", "hash": "engram", "record": "fp8_e4m3_block32", "engram_layer_ids": [1, 14], "engram_max_ngram_size": 4,
+    "engram_n_heads": 8, "engram_head_dim": 256, "engram_vocab_size": 30000, "engram_pad_token_id": 0, "vocab_size": 128000,
+    "compressed_vocab_size": 128000, "seed": 0,
+}
+# What the host's other work on a step may take, either way: waking threads, the gather, a step's own spread.
+HOST_MS = 0.15
+
+
+def run(*command):
+    ran = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    if ran.returncode != 0:
+        sys.exit(f"sim_against_live: {' '.join(command)} ended with {ran.returncode}:\n{ran.stdout}{ran.stderr}")
+    return ran.stdout
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def write(path, value):
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(value, file)
+
+
+def windows(w1, w14, step):
+    layers = [{"k": k, "w_ms": w, "lo_ms": None, "hi_ms": None, "estimator": "assumed", "status": "assumed", "reason": "assumed"}
+              for k, w in ((1, w1), (14, w14))]
+    return {"schema": "slacktier/windows/1.0", "settings": {"model": "drawn", "ranks": 1, "device": "cpu"},
+            "results": [{"batch": 1, "context": None, "model_layers": 20, "step_ms": step, "perturbation_ms": None,
+                         "reason": "assumed", "layers": layers}]}
+
+
+class Comparison:
+    def __init__(self, options, folder):
+        self.bin, self.folder, self.options = options.bin, folder, options
+        write(self.path("table.json"), TABLE)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def measure(self):
+        """Reads and gates of this machine, and the ends of the fit's intervals as reads files of their own."""
+        run(os.path.join(self.bin, "slacktier-iobench"), "sweep", "--quick", "--disk", self.path("bench.image"), "--create", "64MiB",
+            "--table", self.path("table.json"), "--source", "buffered", "--page-cached", "--threads-list", "1", "--batch", "32",
+            "--ranks", "1", "--out", self.path("reads.json"), "-q")
+        run(os.path.join(self.bin, "slacktier-probe"), "gates", "--device", "cpu", "--out", self.path("gates.json"))
+        for end in ("lo", "hi"):
+            reads = read(self.path("reads.json"))
+            for result in reads["results"]:
+                for fit in result["fit"]:
+                    fit["a_us"] = max(0, fit[f"a_{end}_us"])
+                    fit["b_us"] = {k: max(0.01, b) for k, b in fit[f"b_{end}_us"].items()}
+            write(self.path(f"reads-{end}.json"), reads)
+
+    def draw(self, rng):
+        cache = rng.choice([0, 0, 500, 3000])
+        link = f"delayed:latency_us={rng.randrange(100, 900)},gb_per_s={rng.uniform(0.15, 1.5):.2f}"
+        disk = {"source": "buffered", "wrappers": [link], "cache_rows_per_rank": cache}
+        w1, w14 = rng.uniform(0.3, 1.5), rng.uniform(2.0, 5.0)
+        return {
+            "windows": windows(w1, w14, w14 + rng.uniform(1, 4)), "link": link, "cache": cache,
+            "campaign": {
+                "name": "drawn", "table": self.path("table.json"), "ranks": 1, "rank": 0, "sessions": rng.choice([4, 8, 16]),
+                "warm_steps": 200, "blocks": 10, "block_steps": 25, "lead_steps": 3, "image_bytes": 192 << 20, "check": False,
+                "seed": rng.randrange(1, 1000), "workloads": [rng.choice(["agent", "chat"])],
+                "placements": [{"name": "DRAM baseline", "layers": {"all": {"source": "dram"}}},
+                               {"name": "drawn", "layers": {"1": disk if rng.random() < 0.8 else {"source": "dram"}, "14": disk}}]},
+        }
+
+    def harness(self, name, *more):
+        run(os.path.join(self.bin, "slacktier-harness"), "run", self.path("campaign.json"), "--windows", self.path("windows.json"), "--rank", "0",
+            "--scratch", self.path("scratch"), "--out", self.path(name), "-q", *more)
+        return [c for c in read(self.path(name))["results"] if c["name"] == "drawn"][0]
+
+    def compare(self, drawn):
+        write(self.path("campaign.json"), drawn["campaign"])
+        write(self.path("windows.json"), drawn["windows"])
+        ends = [("lo", "reads-lo.json"), ("mean", "reads.json"), ("hi", "reads-hi.json")]
+        modelled = [self.harness(f"sim-{end}.json", "--device", "sim", "--reads", self.path(reads), "--gates", self.path("gates.json"))
+                    for end, reads in ends]
+        live = self.harness("live.json", "--device", "cpu")
+        for a, b in zip(live["layers"], modelled[1]["layers"]):
+            for field in ("lookups", "owned", "hit_rate", "reuse_rate", "p_any_miss"):
+                if a["ranks"][0][field] != b["ranks"][0][field]:
+                    sys.exit(f"sim_against_live: layer {a['k']}: {field} is {a['ranks'][0][field]} live, {b['ranks'][0][field]} modelled")
+            if a["ranks"][0]["miss_pages_per_step"]["mean"] != b["ranks"][0]["miss_pages_per_step"]["mean"]:
+                sys.exit(f"sim_against_live: layer {a['k']}: pages differ")
+        means = [m["slowdown"]["mean_ms"] for m in modelled]
+        return min(means) - HOST_MS, means[1], max(means) + HOST_MS, live["slowdown"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("bin", help="folder of the programs")
+    parser.add_argument("--configurations", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--out", help="Markdown table")
+    parser.add_argument("--untimed", action="store_true", help="check lookups, hits and pages only")
+    options = parser.parse_args()
+    rng = random.Random(options.seed)
+    with tempfile.TemporaryDirectory(dir=os.getcwd()) as folder:
+        comparison = Comparison(options, folder)
+        comparison.measure()
+        lines, inside, widths, errors = [], 0, [], []
+        for i in range(options.configurations):
+            drawn = comparison.draw(rng)
+            if options.untimed:
+                drawn["campaign"].update(blocks=2, block_steps=5, warm_steps=20)
+            lo, mean, hi, live = comparison.compare(drawn)
+            hit = lo <= live["mean_ms"] <= hi
+            inside += hit
+            widths.append(hi - lo)
+            errors.append(live["mean_ms"] - mean)
+            campaign = drawn["campaign"]
+            lines.append(f"| {i + 1} | {campaign['workloads'][0]} | {campaign['sessions']} | {drawn['cache']} | {drawn['link'].split(':')[1]} "
+                         f"| {mean:+.2f} | {lo:+.2f} to {hi:+.2f} | {live['mean_ms']:+.2f} [{live['lo_ms']:+.2f}, {live['hi_ms']:+.2f}] | {'yes' if hit else 'no'} |")
+            print(lines[-1], flush=True)
+        head = ["| # | load | B | cache rows | link | predicted, ms | interval, ms | live, ms [95%] | inside |",
+                "| ---: | :--- | ---: | ---: | :--- | ---: | :--- | :--- | :--- |"]
+        rmse = statistics.fmean(e * e for e in errors) ** 0.5
+        summary = (f"{inside} of {options.configurations} live runs inside the predicted interval; median width {statistics.median(widths):.2f} ms; "
+                   f"RMSE of the means {rmse:.2f} ms.")
+        print(summary)
+        if options.out:
+            with open(options.out, "w", encoding="utf-8") as file:
+                file.write("\n".join(head + lines) + "\n\n" + summary + "\n")
+
+
+if __name__ == "__main__":
+    main()

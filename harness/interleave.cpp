@@ -19,11 +19,13 @@ struct Interleaver::Slot {
   std::size_t stretch = 0;   // current one; stretches.size(): the session has ended
   std::size_t position = 0;  // next token
   std::uint64_t number = 0;  // running number of the session
+  std::uint64_t idle = 0;    // steps still to pause
 };
 
 Interleaver::Interleaver(SessionSource& source, const TableSpec& spec, const TokenMap& map, const InterleaveOptions& options)
-    : source_(source), spec_(spec), map_(map), options_(options), slots_(options.sessions) {
+    : source_(source), spec_(spec), map_(map), options_(options), slots_(options.sessions), pauses_(options.seed) {
   if (options.sessions == 0) throw UsageError("0 concurrent sessions: at least one is needed");
+  if (options.idle_lo > options.idle_hi) throw UsageError("the shortest pause is longer than the longest");
   if (options.q == 0) throw UsageError("0 tokens per session and step: at least one is needed");
   for (const SessionSource* from :
        {static_cast<const SessionSource*>(&source), static_cast<const SessionSource*>(options.top_up)}) {
@@ -122,10 +124,16 @@ void Interleaver::next(StepTokens& out) {
   out.active.assign(slots_.size() * q, 0);
   out.prefills.clear();
   out.prefill_context.clear();
+  out.session_of.assign(slots_.size(), 0);
   out.decode_tokens = out.prefill_tokens = 0;
   for (std::size_t b = 0; b < slots_.size(); ++b) {
     Slot& slot = slots_[b];
     if (slot.stretch == slot.stretches.size()) start_session(slot);
+    out.session_of[b] = slot.number;
+    if (slot.idle > 0) {
+      --slot.idle;
+      continue;
+    }
     if (!slot.stretches[slot.stretch].decode) {  // never the last stretch
       const std::size_t tokens = slot.stretches[slot.stretch].end - slot.position;
       const auto first = static_cast<std::size_t>(out.prefill_tokens);
@@ -142,7 +150,8 @@ void Interleaver::next(StepTokens& out) {
     std::fill_n(out.active.begin() + static_cast<std::ptrdiff_t>(b * q), tokens, std::uint8_t{1});
     out.decode_tokens += tokens;
     slot.position += tokens;
-    if (slot.position == end) ++slot.stretch;
+    if (slot.position == end && ++slot.stretch < slot.stretches.size() && options_.idle_hi > 0)
+      slot.idle = options_.idle_lo + pauses_() % (options_.idle_hi - options_.idle_lo + 1);
   }
   ++steps_;
 }

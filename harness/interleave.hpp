@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <random>
 #include <span>
 #include <string>
 #include <vector>
@@ -42,16 +43,19 @@ struct StepTokens {
   std::vector<std::uint8_t> active;
   std::vector<Prefill> prefills;
   std::vector<std::uint32_t> prefill_context;
+  std::vector<std::uint64_t> session_of;  // [sessions] running number of each slot's session
   std::uint64_t decode_tokens = 0, prefill_tokens = 0;
 
   StepView view() const { return {context, active, prefills, prefill_context, decode_tokens, prefill_tokens}; }
 };
 
 struct InterleaveOptions {
-  std::uint32_t sessions = 64;      // B: concurrent sessions
-  std::uint32_t q = 1;              // tokens per session and step
-  std::uint64_t steps = 0;          // steps that will be asked for, for the message about too few sessions; 0: not known
-  SessionSource* top_up = nullptr;  // used when the source ends; results are labelled (see Interleaver::topped_up)
+  std::uint32_t sessions = 64;  // B: concurrent sessions
+  std::uint32_t q = 1;          // tokens per session and step
+  std::uint64_t steps = 0;      // steps that will be asked for, for the message about too few sessions; 0: not known
+  std::uint64_t idle_lo = 0, idle_hi = 0;  // least and most steps that a slot pauses after a turn, before the next prefill
+  std::uint64_t seed = 1;                  // of the pauses
+  SessionSource* top_up = nullptr;         // used when the source ends; results are labelled (see Interleaver::topped_up)
 };
 
 // Each step every slot decodes up to q tokens of its session's current assistant turn; slot b's tokens are entries
@@ -59,7 +63,8 @@ struct InterleaveOptions {
 // system, user and tool turns are prefilled at the start of the next step, then the next assistant turn begins. A
 // session that ended is replaced by the next of the source, whose leading turns are prefilled likewise. Contexts are
 // those of the session's turns concatenated. Turns behind the last assistant turn are never read by a model and are
-// left out. Equal sources and options give equal steps.
+// left out. A pause (a user thinks, a tool runs) is padding: the other slots go on. Equal sources and options give equal
+// steps.
 //
 // A table that compresses its vocabulary needs the token map for real raw ids. Generated raw ids stand for no text: without
 // a map they are folded (id mod vocabulary), which merges about as many ids as a map would; describe() says so.
@@ -95,6 +100,7 @@ class Interleaver {
   const TokenMap& map_;
   InterleaveOptions options_;
   std::vector<Slot> slots_;
+  std::mt19937_64 pauses_;
   Session session_;  // read buffer
   std::uint64_t steps_ = 0, started_ = 0, topped_up_ = 0;
   double sum_steps_ = 0, sum_steps2_ = 0;  // decode steps of the sessions started, and their squares

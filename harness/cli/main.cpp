@@ -13,6 +13,7 @@ int main(int argc, char** argv) {
     add_run_command(app, invocation, run);
     add_exposure_command(app, invocation, run);
     add_plan_command(app, invocation, run);
+    add_misses_command(app, invocation, run);
     add_seen_set_command(app, run);
     try {
       app.parse(argc, argv);

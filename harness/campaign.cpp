@@ -20,6 +20,7 @@ constexpr Campaign (*campaigns[])() = {
     quickstart_campaign,
     placement_campaign,
     ablations_campaign,
+    remote_campaign,
 };
 
 Campaign campaign_from_json(const Json& json, const std::string& file) {

@@ -117,6 +117,11 @@ Json to_json(const Placement& placement) {
       if (!layer.remote.connect.empty()) remote["connect"] = layer.remote.connect;
       if (!layer.remote.key_file.empty()) remote["key_file"] = layer.remote.key_file;
       remote["granularity"] = to_string(layer.remote.granularity);
+      if (layer.source == "rdma") {
+        remote["device"] = layer.remote.device;
+        if (layer.remote.gid_index >= 0) remote["gid_index"] = layer.remote.gid_index;
+        remote["queue_pairs"] = layer.remote.queue_pairs;
+      }
     } else {
       out["disks"] = layer.disks;
     }

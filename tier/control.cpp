@@ -55,6 +55,9 @@ LayerControl read_layer(JsonFields fields) {
     layer.remote->key_file = remote->text("key_file").value_or("");
     if (const auto granularity = remote->choice("granularity", {"page", "record"}))
       layer.remote->granularity = parse_granularity(*granularity);
+    layer.remote->device = remote->text("device").value_or(layer.remote->device);
+    if (const auto gid = remote->number("gid_index", 0, 1023)) layer.remote->gid_index = static_cast<int>(*gid);
+    if (const auto pairs = remote->number("queue_pairs", 1, 64)) layer.remote->queue_pairs = static_cast<int>(*pairs);
     if (layer.source && !is_remote_source(*layer.source))
       fields.fail("remote", "belongs to sources that read from other nodes");
     remote->finish();

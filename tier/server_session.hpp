@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,11 +16,19 @@
 
 namespace slacktier {
 
+// What a reader holds of a server beside its connection, as long as that lasts.
+class RemoteGrant {
+ public:
+  virtual ~RemoteGrant() = default;
+};
+
 // What all sessions of a server share. The references outlive them.
 struct SessionFacts {
   const ServedTable& table;
   std::span<const std::byte> key;
   std::function<std::string()> metrics;  // JSON text
+  // Gives a reader queue pairs; empty: there is no RDMA. What it throws is told to the reader.
+  std::function<std::unique_ptr<RemoteGrant>(const protocol::Attach&, protocol::Attached&)> attach;
 };
 
 struct SessionCounts {
@@ -56,6 +65,7 @@ class ServerSession {
   void handle(const protocol::Frame& frame);
   void prove(const protocol::Frame& frame);
   void read(const protocol::Frame& frame);
+  void attach(const protocol::Frame& frame);
   void reply(protocol::Type type, std::uint32_t id, protocol::View payload);
   void send(protocol::View memory);
 
@@ -64,6 +74,7 @@ class ServerSession {
   State state_ = State::hello;
   std::string refusal_;
   SessionCounts counts_;
+  std::unique_ptr<RemoteGrant> grant_;
   protocol::Bytes input_;
   std::deque<protocol::Bytes> owned_;  // frames that pieces point into, oldest first
   struct Piece {

@@ -26,6 +26,7 @@ constexpr SourceEntry sources[] = {
     {"mmap", make_mmap_source, true},
     // Of servers:
     {"tcp", make_tcp_source, false, true},
+    {"rdma", make_rdma_source, false, true},
 };
 
 struct WrapperEntry {

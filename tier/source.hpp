@@ -102,9 +102,10 @@ class PageSource {
 //
 // `wrappers` go around it, outermost first, each as text: "delayed:latency_us=15,gb_per_s=12.5". They see what they wrap as
 // a source and change its times, its load or its pages:
-//   delayed  latency_us, gb_per_s            pages arrive no earlier than over a first-in, first-out link
-//   faulty   class, nth | probability, seed, late_ms   damaged, missing or late pages; class: see fault_classes(), several
-//   with + shared   tenants, seed                   tenants - 1 others read as many other pages of the same disk and segment
+//   delayed  latency_us, gb_per_s, or link = 100g-15us | 25g-120us   pages arrive no earlier than over a first-in, first-out
+//   link faulty   class, nth | probability, seed, late_ms   damaged, missing or late pages; class: see fault_classes(),
+//   several with + shared   tenants, seed                   tenants - 1 others read as many other pages of the same disk and
+//   segment
 std::unique_ptr<PageSource> make_source(const std::string& name, const ImageHeader& header, const PagePool& pool,
                                         const SourceOptions& options, std::span<const std::string> wrappers = {});
 std::vector<std::string> source_names();

@@ -10,6 +10,7 @@ namespace slacktier {
 Campaign quickstart_campaign();
 Campaign placement_campaign();
 Campaign ablations_campaign();
+Campaign remote_campaign();
 
 // A placement of the two V4.1 tables. Cache rows are per layer and rank.
 Placement v41_placement(const std::string& name, const LayerPlacement& layer1, const LayerPlacement& layer14);

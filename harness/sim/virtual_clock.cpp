@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "platforms/error.hpp"
+#include "tier/known_links.hpp"
 #include "tier/resident_table.hpp"
 #include "tier/source.hpp"
 
@@ -83,8 +84,11 @@ void VirtualClock::read_wrappers(Device& device, std::uint32_t page_bytes) {
     if (name == "shared") {
       device.tenants *= std::max(1u, static_cast<std::uint32_t>(number("tenants")));
     } else if (name == "delayed") {
-      device.link_latency_us += number("latency_us");
-      if (const double gb = number("gb_per_s"); gb > 0) device.link_page_us += page_bytes / gb / 1e3;
+      const std::size_t named = text.find("link=");
+      const auto known = named == std::string::npos ? std::nullopt : known_link(text.substr(named + 5));
+      device.link_latency_us += known ? known->latency_us : number("latency_us");
+      if (const double gb = known ? known->gb_per_s : number("gb_per_s"); gb > 0)
+        device.link_page_us += page_bytes / gb / 1e3;
     } else {
       throw UsageError(
           fmt::format("wrapper {}: moves or damages bytes, which the virtual clock does not: use --device cpu", name));

@@ -39,7 +39,7 @@ struct ReadArguments {
   std::uint64_t cache_rows = 0, create = 0, span = 0, seed = 1;
   RemoteOptions remote;
   std::string granularity;
-  int threads = 1;
+  int threads = 0;  // 0: as the source is used to
   double resolve_ms = 0.1, max_seconds = 60;
   int poller_cpu = -1, numa_node = -1;
   bool poll_completions = false, plain_buffers = false, plain_files = false;

@@ -75,6 +75,12 @@ void add_read_options(CLI::App& app, ReadArguments& a) {
   app.add_option("--connect", a.remote.connect, "Servers (slacktier-tier serve) to read from, with --source tcp")
       ->type_name("HOST:PORT,…");
   app.add_option("--key-file", a.remote.key_file, "Key of the servers")->type_name("FILE");
+  app.add_option("--rdma-device", a.remote.device, "RDMA device of source rdma")->capture_default_str();
+  app.add_option("--gid-index", a.remote.gid_index, "GID of that device; default: the best by score")
+      ->check(CLI::Range(0, 1023));
+  app.add_option("--queue-pairs", a.remote.queue_pairs, "Queue pairs for each thread of source rdma")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
   app.add_option("--granularity", a.granularity,
                  "What a server sends for a read: page, or one record and its page's trailer");
   app.add_flag("--disk-per-rank", a.disk_per_rank, "Each --disk is an image of its own; rank r reads image r mod n");
@@ -101,7 +107,8 @@ void add_read_options(CLI::App& app, ReadArguments& a) {
   app.add_option("--tenants", a.tenants, "Instances that share the disks: each page brings reads of as many others less one")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
-  app.add_option("--threads", a.threads, "I/O threads per disk and rank")->capture_default_str();
+  app.add_option("--threads", a.threads, "I/O threads per disk or server, and rank; default: 1, of source rdma 4")
+      ->check(CLI::Range(1, 64));
   app.add_option("--cpus", a.cpus, "CPUs of the I/O threads, such as 0-3,8; default: free");
   app.add_option("--numa-node", a.numa_node, "Run on the CPUs, and so with the memory, of this NUMA node only")
       ->check(CLI::NonNegativeNumber);
@@ -237,7 +244,7 @@ ReadPlan plan_reads(const ReadArguments& arguments) {
   plan.load.images = plan.images;
   plan.load.ranks = arguments.ranks;
   plan.load.source = arguments.source;
-  plan.load.settings.threads = arguments.threads;
+  plan.load.settings.threads = arguments.threads > 0 ? arguments.threads : arguments.source == "rdma" ? 4 : 1;
   plan.load.settings.remote = servers;
   plan.load.settings.verify_checksum = arguments.verify_checksum;
   plan.load.settings.cpus = parse_cpus(arguments.cpus);

@@ -31,7 +31,7 @@ struct SweepArguments {
 // Every configuration of the lists; an empty list is the single value of the common options.
 std::vector<LoadOptions> configurations_of(const SweepArguments& a, const ReadPlan& plan) {
   std::vector<LoadOptions> all;
-  const auto threads = a.threads.empty() ? std::vector{a.read.threads} : a.threads;
+  const auto threads = a.threads.empty() ? std::vector{plan.load.settings.threads} : a.threads;
   const auto ranks = a.ranks.empty() ? std::vector{a.read.ranks} : a.ranks;
   const auto tenants = a.tenants.empty() ? std::vector{a.read.tenants} : a.tenants;
   const auto orders = a.orders.empty() ? std::vector{a.read.order} : a.orders;

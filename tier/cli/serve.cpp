@@ -24,6 +24,8 @@ struct ServeSettings {
   StageOptions options;
   double idle_seconds = 60;
   std::uint32_t most_clients = 1024;
+  std::string rdma;
+  int gid_index = -1;
   bool quiet = false;
 };
 
@@ -51,12 +53,17 @@ int serve(ServeSettings& settings) {
   options.most_clients = settings.most_clients;
   if (!settings.quiet) options.log = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
   const ServedTable table = lay_out(settings);
+  options.rdma_device = settings.rdma;
+  options.gid_index = settings.gid_index;
+  if (!settings.rdma.empty()) options.registering = watch_progress("registering", ProgressUnit::bytes, settings.quiet);
   TableServer server(table, options);
   const ImageHeader& header = table.header();
   std::vector<std::string> shards;
   for (const ImageSegment& s : header.segments) shards.push_back(fmt::format("layer {} rank {}", s.layer, s.rank));
-  fmt::print("serving {} ({}, {} of {} ranks, {}): {} in memory\nlistening on {}\n", header.table, header.origin,
-             fmt::join(shards, ", "), header.ranks, to_string(header.shard_map), bytes_text(table.bytes()),
+  const std::string remote_reads =
+      server.describe_rdma().empty() ? "" : fmt::format("remote reads through {}\n", server.describe_rdma());
+  fmt::print("serving {} ({}, {} of {} ranks, {}): {} in memory\n{}listening on {}\n", header.table, header.origin,
+             fmt::join(shards, ", "), header.ranks, to_string(header.shard_map), bytes_text(table.bytes()), remote_reads,
              server.address());
   std::fflush(stdout);
   server.run([] { return interrupted(); });
@@ -103,6 +110,11 @@ Command add_serve(CLI::App& app) {
   app.add_option("--clients", settings->most_clients, "Connections at once; more are refused")
       ->check(CLI::Range(1, 100'000))
       ->capture_default_str();
+  app.add_option("--rdma", settings->rdma,
+                 "Offer one-sided reads through this RDMA device; auto: the first with an active port")
+      ->type_name("DEVICE");
+  app.add_option("--gid-index", settings->gid_index, "GID of that device; default: the best by score")
+      ->check(CLI::Range(0, 1023));
   add_quiet(app, settings->quiet);
   return [settings] { return serve(*settings); };
 }

@@ -67,6 +67,7 @@ class Reader {
 struct Limits {
   std::size_t least, most;
 };
+constexpr std::size_t attach_least = 16 + 1 + 2 + 1 + 1 + 4;
 constexpr std::size_t wanted_most = 1 + 3 * (4 + most_text) + 4 + 8;
 
 Limits payload_limits(Type type) {
@@ -89,8 +90,45 @@ Limits payload_limits(Type type) {
       return {0, 0};
     case Type::metrics:
       return {0, 65536};
+    case Type::attach:
+      return {attach_least, attach_least + most_queues * 8};
+    case Type::attached:
+      return {attach_least + 4, attach_least + most_queues * 8 + 4 + most_chunks * 20};
   }
   return {0, 0};
+}
+
+void put_attach(Bytes& to, const Attach& attach) {
+  put(to, View(attach.gid));
+  put(to, static_cast<std::uint8_t>(attach.kind));
+  put(to, attach.lid);
+  put(to, attach.mtu);
+  put(to, attach.depth);
+  put(to, static_cast<std::uint32_t>(attach.queues.size()));
+  for (const QueueEnd& queue : attach.queues) {
+    put(to, queue.number);
+    put(to, queue.sequence);
+  }
+}
+
+// False for what makes no sense, whoever sends it.
+bool read_attach(Reader& in, Attach& attach) {
+  attach.gid = in.array<16>();
+  const auto kind = in.number<std::uint8_t>();
+  attach.kind = static_cast<GidKind>(kind);
+  attach.lid = in.number<std::uint16_t>();
+  attach.mtu = in.number<std::uint8_t>();
+  attach.depth = in.number<std::uint8_t>();
+  const auto n = in.number<std::uint32_t>();
+  if (!in.good() || kind > 2 || attach.mtu < 1 || attach.mtu > 5 || attach.depth < 1 || n < 1 || n > most_queues)
+    return false;
+  for (std::uint32_t i = 0; i < n && in.good(); ++i) {
+    QueueEnd queue;
+    queue.number = in.number<std::uint32_t>();
+    queue.sequence = in.number<std::uint32_t>();
+    attach.queues.push_back(queue);
+  }
+  return in.good();
 }
 
 Wanted read_wanted(Reader& in) {
@@ -233,6 +271,46 @@ std::optional<Refused> decode_refused(View payload) {
   refused.code = static_cast<Refusal>(in.number<std::uint16_t>());
   refused.message = in.text(most_text);
   return in.ended() ? std::optional(refused) : std::nullopt;
+}
+
+Bytes encode_attach(const Attach& attach) {
+  Bytes out;
+  put_attach(out, attach);
+  return out;
+}
+
+Bytes encode_attached(const Attached& attached) {
+  Bytes out;
+  put_attach(out, attached);
+  put(out, static_cast<std::uint32_t>(attached.memory.size()));
+  for (const MemoryChunk& chunk : attached.memory) {
+    put(out, chunk.address);
+    put(out, chunk.bytes);
+    put(out, chunk.key);
+  }
+  return out;
+}
+
+std::optional<Attach> decode_attach(View payload) {
+  Reader in(payload);
+  Attach attach;
+  return read_attach(in, attach) && in.ended() ? std::optional(attach) : std::nullopt;
+}
+
+std::optional<Attached> decode_attached(View payload) {
+  Reader in(payload);
+  Attached attached;
+  if (!read_attach(in, attached)) return std::nullopt;
+  const auto n = in.number<std::uint32_t>();
+  if (n > most_chunks) return std::nullopt;
+  for (std::uint32_t i = 0; i < n && in.good(); ++i) {
+    MemoryChunk chunk;
+    chunk.address = in.number<std::uint64_t>();
+    chunk.bytes = in.number<std::uint64_t>();
+    chunk.key = in.number<std::uint32_t>();
+    attached.memory.push_back(chunk);
+  }
+  return in.ended() ? std::optional(attached) : std::nullopt;
 }
 
 PageWanted page_wanted(View payload, std::size_t i) {

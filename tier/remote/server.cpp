@@ -16,6 +16,7 @@
 
 #include "platforms/error.hpp"
 #include "tier/remote/address.hpp"
+#include "tier/remote/rdma_server.hpp"
 #include "tier/server_session.hpp"
 
 namespace slacktier {
@@ -55,6 +56,7 @@ struct TableServer::Parts {
   const ServedTable& table;
   ServerOptions options;
   SessionFacts facts;
+  std::unique_ptr<RdmaServer> rdma;
   std::string address;
   int listener = -1, events = -1;
   Nanos paused_until = 0;  // no descriptors left: nobody is accepted for a while
@@ -66,8 +68,16 @@ struct TableServer::Parts {
   Parts(const ServedTable& served, ServerOptions wanted)
       : table(served),
         options(std::move(wanted)),
-        facts{table, options.key, [this] { return metrics_text(); }},
+        facts{table, options.key, [this] { return metrics_text(); }, {}},
         address(options.listen) {
+    if (!options.rdma_device.empty()) {
+      rdma = std::make_unique<RdmaServer>(table, options.rdma_device, options.gid_index, options.registering);
+      facts.attach = [this](const protocol::Attach& reader, protocol::Attached& answer) {
+        auto grant = rdma->attach(reader, answer);
+        if (options.announce) options.announce(answer);
+        return grant;
+      };
+    }
     listener = listen_at(address);
     events = ::epoll_create1(EPOLL_CLOEXEC);
     if (events < 0) {
@@ -236,6 +246,8 @@ TableServer::TableServer(const ServedTable& table, ServerOptions options)
 TableServer::~TableServer() = default;
 
 const std::string& TableServer::address() const { return parts_->address; }
+
+std::string TableServer::describe_rdma() const { return parts_->rdma ? parts_->rdma->describe() : ""; }
 
 void TableServer::run(const std::function<bool()>& stop) {
   Parts& p = *parts_;

@@ -68,6 +68,9 @@ void ServerSession::handle(const Frame& frame) {
     case Type::read:
       if (state_ != State::serving) break;
       return read(frame);
+    case Type::attach:
+      if (state_ != State::serving || grant_) break;
+      return attach(frame);
     case Type::ping:
       if (state_ != State::serving) break;
       return reply(Type::pong, frame.id, {});
@@ -134,6 +137,19 @@ void ServerSession::read(const Frame& frame) {
   ++counts_.requests;
   counts_.pages += n;
   counts_.bytes += bytes;
+}
+
+void ServerSession::attach(const Frame& frame) {
+  const auto reader = decode_attach(frame.payload);
+  if (!reader) return refuse(Refusal::malformed, "an attach that cannot be read");
+  if (!facts_.attach) return refuse(Refusal::no_rdma, "this server offers no RDMA: start it with --rdma, or read with tcp");
+  try {
+    Attached answer;
+    grant_ = facts_.attach(*reader, answer);
+    reply(Type::attached, frame.id, encode_attached(answer));
+  } catch (const std::exception& error) {
+    refuse(Refusal::no_rdma, error.what());
+  }
 }
 
 void ServerSession::send(View memory) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <mutex>
 
+#include "tier/known_links.hpp"
 #include "tier/sources/deliveries.hpp"
 #include "tier/sources/wrappers.hpp"
 
@@ -83,11 +84,25 @@ class DelayedSource final : public PageSource {
 
 }  // namespace
 
+std::optional<LinkDelay> known_link(const std::string& name) {
+  if (name == "100g-15us") return LinkDelay{15, 12.5};
+  if (name == "25g-120us") return LinkDelay{120, 3.125};
+  return {};
+}
+
 std::unique_ptr<PageSource> make_delayed_source(WrapperSettings& settings, const Wrapping* wrapping) {
-  const auto latency = settings.number("latency_us", 0, 1e7);
-  const auto bandwidth = settings.number("gb_per_s", 1e-3, 1e6);
+  auto latency = settings.number("latency_us", 0, 1e7);
+  auto bandwidth = settings.number("gb_per_s", 1e-3, 1e6);
+  const auto link = settings.word("link");
   settings.finish();
-  if (!latency && !bandwidth) settings.refuse("at least one of latency_us and gb_per_s is needed");
+  if (link) {
+    if (latency || bandwidth) settings.refuse("link stands for both latency_us and gb_per_s: leave them out");
+    const auto known = known_link(*link);
+    if (!known) settings.refuse("link: use 100g-15us or 25g-120us");
+    latency = known->latency_us;
+    bandwidth = known->gb_per_s;
+  }
+  if (!latency && !bandwidth) settings.refuse("link, or at least one of latency_us and gb_per_s, is needed");
   if (wrapping == nullptr) return nullptr;
   return std::make_unique<DelayedSource>(LinkDelay{latency.value_or(0), bandwidth.value_or(0)}, *wrapping);
 }

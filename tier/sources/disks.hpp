@@ -153,6 +153,7 @@ std::unique_ptr<PageSource> make_pread_source(const ImageHeader& header, const P
 std::unique_ptr<PageSource> make_buffered_source(const ImageHeader& header, const PagePool& pool,
                                                  const SourceOptions& options);
 std::unique_ptr<PageSource> make_mmap_source(const ImageHeader& header, const PagePool& pool, const SourceOptions& options);
+std::unique_ptr<PageSource> make_rdma_source(const ImageHeader& header, const PagePool& pool, const SourceOptions& options);
 std::unique_ptr<PageSource> make_tcp_source(const ImageHeader& header, const PagePool& pool, const SourceOptions& options);
 
 }  // namespace slacktier

@@ -12,42 +12,20 @@
 #include <cstring>
 
 #include "platforms/error.hpp"
-#include "platforms/executor.hpp"
 #include "tier/remote/address.hpp"
-#include "tier/remote/connection.hpp"
-#include "tier/remote/remote_pages.hpp"
-#include "tier/sources/disks.hpp"
+#include "tier/remote/remote_source.hpp"
 
 namespace slacktier {
 namespace {
 
-constexpr Nanos first_connect = 5'000'000'000, reconnect = 2'000'000'000;  // the latter below a step's watchdog
-constexpr Nanos silence = 3'000'000'000;                                   // without a byte from a server that owes pages
-constexpr Nanos ping_interval = 10'000'000'000;
-constexpr Nanos first_back_off = 20'000'000, last_back_off = 2'000'000'000;
 constexpr std::uint32_t pages_per_request = 128;
 
-class TcpSource final : public PageSource {
+class TcpSource final : public RemoteSource {
  public:
   TcpSource(const ImageHeader& header, const PagePool& pool, const SourceOptions& options)
-      : pages_(header, options.remote),
-        pool_(pool),
-        options_(options),
-        threads_(static_cast<std::uint32_t>(options.threads)) {
-    for (std::uint32_t s = 0; s < pages_.servers().size(); ++s)
-      for (std::uint32_t t = 0; t < threads_; ++t) {
-        readers_.push_back(std::make_unique<Reader>());
-        readers_.back()->server = s;
-        connect(*readers_.back(), first_connect);
-        if (t == 0) pages_.learn(s, readers_.back()->connection.image());
-      }
+      : RemoteSource("tcp", header, pool, options) {
     try {
-      for (std::size_t i = 0; i < readers_.size(); ++i) {
-        TaskOptions task;
-        if (!options.cpus.empty()) task.cpu = options.cpus[i % options.cpus.size()];
-        readers_[i]->task = thread_executor().start(
-            fmt::format("tcp-{}", i), [this, i] { run(*readers_[i]); }, task);
-      }
+      start();
     } catch (...) {
       stop();
       throw;
@@ -55,120 +33,20 @@ class TcpSource final : public PageSource {
   }
   ~TcpSource() override { stop(); }
 
-  void submit(ReadBatch& batch) override {
-    const std::uint32_t server = pages_.place(*batch.segment).server;
-    const std::uint32_t parts = std::min(threads_, static_cast<std::uint32_t>(batch.reads.size()));
-    batch.submitted.store(0, std::memory_order_relaxed);
-    batch.remaining.store(parts, std::memory_order_release);
-    for (std::uint32_t t = 0; t < parts; ++t) {
-      Share share;
-      share.batch = &batch;
-      share.part = t;
-      share.parts = parts;
-      Reader& reader = *readers_[server * threads_ + t];
-      reader.queue.push(share);
-      reader.bell.ring();
-    }
-  }
-
   std::string describe() const override {
     return fmt::format("tcp sockets (no RDMA), {} granularity, {} connection(s) to each of {}",
                        to_string(options_.remote.granularity), threads_, fmt::join(pages_.servers(), ", "));
   }
-  std::string failure() const override {
-    const std::lock_guard lock(failure_mutex_);
-    return failure_;
-  }
 
  private:
-  struct Reader {
-    std::uint32_t server = 0;
-    ShareQueue queue;
-    Doorbell bell;
-    Connection connection;
-    Nanos back_off = first_back_off, next_try = 0;
-    std::uint32_t next_id = 1;
-    // Of the share that is being read.
-    std::uint32_t begin = 0, end = 0, ended = 0;
+  struct TcpReader final : Reader {
     protocol::Bytes requests;
     std::vector<std::uint32_t> lengths;  // bytes of each request's answer
     std::vector<iovec> pieces;           // of the answer that is being received
-    std::unique_ptr<Task> task;
   };
+  std::unique_ptr<Reader> make_reader() override { return std::make_unique<TcpReader>(); }
 
-  void stop() {
-    stop_.store(true, std::memory_order_release);
-    for (const auto& reader : readers_) reader->bell.ring();
-    for (const auto& reader : readers_)
-      if (reader->task) reader->task->join();
-  }
-
-  void run(Reader& reader) {
-    std::uint32_t seen = 0;
-    for (;;) {
-      Share share;
-      while (reader.queue.pop(share)) read(reader, *share.batch, share.part, share.parts);
-      if (stop_.load(std::memory_order_acquire)) return;
-      const std::uint32_t rung = reader.bell.wait(seen, ping_interval);
-      if (rung == seen && reader.connection.open()) ping(reader);
-      seen = rung;
-    }
-  }
-
-  void connect(Reader& reader, Nanos timeout) {
-    reader.connection = Connection(pages_.servers()[reader.server], pages_.key(), pages_.wanted_image(), timeout);
-    reader.back_off = first_back_off;
-  }
-
-  // An idle reader shows that it is there, and learns that its server has gone.
-  void ping(Reader& reader) {
-    try {
-      const Nanos deadline = monotonic_clock().now() + silence;
-      reader.connection.send(protocol::encode(protocol::Type::ping, reader.next_id++, {}), deadline);
-      if (reader.connection.receive(deadline).type != protocol::Type::pong) reader.connection.close();
-    } catch (const std::exception&) {
-      reader.connection.close();
-    }
-  }
-
-  // Reads are repeatable: a connection that breaks is made anew once within a share, what has not come is asked for again.
-  void read(Reader& reader, ReadBatch& batch, std::uint32_t part, std::uint32_t parts) {
-    const auto n = static_cast<std::uint64_t>(batch.reads.size());
-    reader.begin = reader.ended = static_cast<std::uint32_t>(n * part / parts);
-    reader.end = static_cast<std::uint32_t>(n * (part + 1) / parts);
-    note_submission(batch);
-    int error = 0;
-    for (int attempt = 0; attempt < 2 && reader.ended < reader.end; ++attempt) {
-      try {
-        if (!reader.connection.open()) {
-          if (monotonic_clock().now() < reader.next_try) break;
-          connect(reader, reconnect);
-        }
-        exchange(reader, batch);
-      } catch (const std::exception& failed) {
-        error = note_failure(reader, failed);
-        if (!reader.connection.open()) break;  // connecting failed
-        reader.connection.close();
-      }
-    }
-    for (; reader.ended < reader.end; ++reader.ended)
-      end_read(batch, reader.ended, error ? -error : -ENOTCONN, pool_.page(batch.reads[reader.ended].buffer), pages_,
-               options_);
-    finish_share(batch, monotonic_clock().now());
-  }
-
-  int note_failure(Reader& reader, const std::exception& failed) {
-    const auto* system = dynamic_cast<const std::system_error*>(&failed);
-    if (!reader.connection.open()) {
-      reader.next_try = monotonic_clock().now() + reader.back_off;
-      reader.back_off = std::min(2 * reader.back_off, last_back_off);
-    }
-    const std::lock_guard lock(failure_mutex_);
-    failure_ = failed.what();
-    return system ? system->code().value() : EPROTO;
-  }
-
-  void encode(Reader& reader, const ReadBatch& batch) {
+  void encode(TcpReader& reader, const ReadBatch& batch) {
     const std::uint32_t segment = pages_.place(*batch.segment).segment;
     reader.requests.clear();
     reader.lengths.clear();
@@ -195,7 +73,7 @@ class TcpSource final : public PageSource {
   }
 
   // Where the answer to the request of reads [first, last) lands.
-  void aim(Reader& reader, const ReadBatch& batch, std::uint32_t first, std::uint32_t last) {
+  void aim(TcpReader& reader, const ReadBatch& batch, std::uint32_t first, std::uint32_t last) {
     reader.pieces.clear();
     for (std::uint32_t i = first; i < last; ++i) {
       std::byte* const page = pool_.page(batch.reads[i].buffer);
@@ -210,7 +88,8 @@ class TcpSource final : public PageSource {
   }
 
   // Sends all requests of the share and takes their answers as they come.
-  void exchange(Reader& reader, ReadBatch& batch) {
+  void exchange(Reader& base, ReadBatch& batch) override {
+    auto& reader = static_cast<TcpReader&>(base);
     const std::uint32_t first_id = reader.next_id;
     encode(reader, batch);
     std::size_t sent = 0;
@@ -222,9 +101,7 @@ class TcpSource final : public PageSource {
       const std::uint32_t first = reader.ended, last = std::min(first + pages_per_request, reader.end);
       aim(reader, batch, first, last);
       receive(reader, reader.pieces, sent);
-      for (; reader.ended < last; ++reader.ended)
-        end_read(batch, reader.ended, static_cast<int>(pages_.page_bytes()), pool_.page(batch.reads[reader.ended].buffer),
-                 pages_, options_);
+      while (reader.ended < last) end_one(reader, batch, static_cast<int>(pages_.page_bytes()));
     }
   }
 
@@ -243,7 +120,7 @@ class TcpSource final : public PageSource {
   }
 
   // Fills the pieces, in order; what is left of the requests goes out meanwhile.
-  void receive(Reader& reader, std::span<iovec> pieces, std::size_t& sent) {
+  void receive(TcpReader& reader, std::span<iovec> pieces, std::size_t& sent) {
     const int socket = reader.connection.socket();
     const auto fail = [&](int error) {
       throw std::system_error(error, std::generic_category(), reader.connection.server());
@@ -278,15 +155,6 @@ class TcpSource final : public PageSource {
       }
     }
   }
-
-  RemotePages pages_;
-  const PagePool& pool_;
-  SourceOptions options_;
-  const std::uint32_t threads_;
-  mutable std::mutex failure_mutex_;
-  std::string failure_;
-  std::atomic<bool> stop_{false};
-  std::vector<std::unique_ptr<Reader>> readers_;
 };
 
 }  // namespace

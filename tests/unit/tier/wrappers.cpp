@@ -29,14 +29,16 @@ constexpr Nanos ms = 1'000'000;
 }  // namespace
 
 TEST_CASE("wrappers are read strictly; what is wrong is named", "[wrappers]") {
-  for (const char* good :
-       {"delayed:latency_us=15,gb_per_s=12.5", "delayed:gb_per_s=1e2", "delayed:latency_us=0", "shared:tenants=2",
-        "shared:seed=9,tenants=64", "faulty:class=eio,probability=0.5", "faulty:class=late+torn,nth=3,late_ms=2.5"})
+  for (const char* good : {"delayed:latency_us=15,gb_per_s=12.5", "delayed:link=100g-15us", "delayed:link=25g-120us",
+                           "delayed:gb_per_s=1e2", "delayed:latency_us=0", "shared:tenants=2", "shared:seed=9,tenants=64",
+                           "faulty:class=eio,probability=0.5", "faulty:class=late+torn,nth=3,late_ms=2.5"})
     CHECK(refusal(good) == "accepted");
   const std::vector<std::pair<std::string, std::string>> bad = {
       {"", "use one of delayed, shared, faulty"},
       {"slow:latency_us=1", "unknown wrapper"},
       {"delayed", "at least one of latency_us and gb_per_s"},
+      {"delayed:link=fast", "100g-15us or 25g-120us"},
+      {"delayed:link=100g-15us,latency_us=1", "leave them out"},
       {"delayed:", "'' is no setting"},
       {"delayed:latency_us", "'latency_us' is no setting"},
       {"delayed:latency_us=", "'latency_us=' is no setting"},

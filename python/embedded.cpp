@@ -43,7 +43,7 @@ void check(const PyStatus& status) {
   if (PyStatus_Exception(status) != 0)
     throw EnvironmentError(std::string("Python ") + embedded_python_version() +
                            " does not start: " + (status.err_msg == nullptr ? "no reason given" : status.err_msg) +
-                           ". Is python3 installed, and PYTHONHOME unset?");
+                           ". Is python3 installed below " SLACKTIER_PYTHON_HOME "?");
 }
 
 // The packages that VIRTUAL_ENV's own interpreter would see, before those of the system.
@@ -61,6 +61,7 @@ void use_environment(const VirtualEnvironment& environment) {
   py::list path = sys.attr("path");
   for (const py::handle entry : kept) path.append(entry);
   for (const char* name : {"prefix", "exec_prefix"}) sys.attr(name) = environment.root.string();
+  sys.attr("executable") = (environment.root / "bin" / "python").string();  // what libraries start workers with
 }
 
 // Owns whatever of the interpreter is ours: it is started here or was there before.
@@ -80,7 +81,9 @@ class Interpreter {
     config.install_signal_handlers = 0;
     config.write_bytecode = 0;
     config.parse_argv = 0;
-    const PyStatus status = Py_InitializeFromConfig(&config);
+    // Otherwise the first python3 on the PATH says where the standard library is, and that may be another build's.
+    PyStatus status = PyConfig_SetBytesString(&config, &config.home, SLACKTIER_PYTHON_HOME);
+    if (PyStatus_Exception(status) == 0) status = Py_InitializeFromConfig(&config);
     PyConfig_Clear(&config);
     check(status);
     started = true;

@@ -299,7 +299,7 @@ class Probed(unittest.TestCase):
                                                      str(rank)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True))
                 for engine in engines:
                     self.assertEqual(engine.stdout.readline(), "attached\n")
-                ran = self.probe("--attach", directory, "--ranks", "2", "--batch", "4", "--layers", "1,3", "--max-seconds", "5",
+                ran = self.probe("--attach", directory, "--ranks", "2", "--batch", "4", "--layers", "1,3", "--max-seconds", "8",
                                  "--attach-timeout", "60", "--load", server.url, "--out", out, "-q")
                 # How well it knows them depends on what else this machine does; that it ran does not.
                 self.assertIn(ran.returncode, (0, 1), ran.stderr)
@@ -311,7 +311,7 @@ class Probed(unittest.TestCase):
                 self.assertEqual((result["batch"], result["model_layers"], [layer["k"] for layer in result["layers"]]), (4, LAYERS, [1, 3]))
                 self.assertIsNone(result["perturbation_ms"])
                 self.assertGreaterEqual(result["step_ms"], LAYERS * 1.0)
-                late = self.probe("--attach", directory, "--batch", "9", "--layers", "1", "--attach-timeout", "1", "-q")
+                late = self.probe("--attach", directory, "--batch", "9", "--layers", "1", "--attach-timeout", "4", "-q")
                 self.assertEqual(late.returncode, 3, late.stderr)
                 self.assertIn("of batch 4", late.stderr)
             finally:

@@ -115,7 +115,7 @@ TEST_CASE("a time-out names what was missing", "[attachment]") {
     CHECK_THROWS_AS(idle.hooked(0, {}), EnvironmentError);
   }
   first.serve();
-  options.timeout_s = 1;
+  options.timeout_s = 3;
   AttachedSteps other(options);
   CHECK_THROWS_WITH(other.hooked(0, {}), contains_text("of batch 16") && contains_text("--batch"));
   options.stop = [] { return true; };
@@ -129,7 +129,7 @@ TEST_CASE("steps with prefill in them do not count, and a lost hook is an error"
   Engine mixed(scratch.file("attach"), 0, {8}, false);
   mixed.serve();
   {
-    AttachedSteps steps(to(scratch, 1, 8, 1));
+    AttachedSteps steps(to(scratch, 1, 8, 3));
     CHECK_THROWS_WITH(steps.hooked(0, {}), contains_text("steps with other work than decoding"));
   }
   Engine forgetful(scratch.file("other"), 0, {8}, true, 2);

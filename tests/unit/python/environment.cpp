@@ -57,6 +57,11 @@ TEST_CASE("packages of VIRTUAL_ENV are used, and the system's are not", "[enviro
   const std::string version = embedded_python_version();
   if (version.empty()) return;
   write(folder / "pyvenv.cfg", "version = 2.7.18\n");
+  // Another Python first on the PATH, as pyenv and conda put theirs, is not where the standard library is.
+  write(folder / "other/bin/python3", "#!/bin/sh\nexit 1\n");
+  fs::permissions(folder / "other/bin/python3", fs::perms::owner_all);
+  write(folder / ("other/lib/python" + version + "/os.py"), "");
+  ::setenv("PATH", ((folder / "other/bin").string() + ":" + std::getenv("PATH")).c_str(), 1);
   ::setenv("VIRTUAL_ENV", folder.c_str(), 1);
   CHECK_THROWS_AS(call_python("json", "dumps", Json::array({1})), EnvironmentError);
   // What failed is tried again.

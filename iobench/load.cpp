@@ -18,6 +18,7 @@ namespace {
 constexpr std::uint32_t interleaved_pages = 16;
 // Batches drawn while one is read, so that the next begins at once.
 constexpr std::size_t batches_ahead = 8;
+constexpr Nanos long_batch = 3'000'000;
 
 }  // namespace
 
@@ -196,6 +197,7 @@ std::uint32_t Load::run_back_to_back(const std::vector<LayerPages>& pages, std::
   const auto ahead = static_cast<std::uint32_t>(batches_.size());
   std::uint32_t kept = 0, last = count;  // no batch from `last` on is drawn
   std::exception_ptr failure;
+  Nanos longest = 0;
   drawn_ = begun_ = finished_ = 0;
   idle_ = true;
   std::uint32_t seen = done_.count();
@@ -224,8 +226,9 @@ std::uint32_t Load::run_back_to_back(const std::vector<LayerPages>& pages, std::
       }
       finished = finished_;
       idle = idle_;
-      // Woken when half of what is drawn has been read, or all of it.
-      wake_at_ = std::min(kept + std::max(1u, ahead / 2), last);
+      // Woken when half of what is drawn has been read, or all of it: waking costs what some pages cost. Of long batches it
+      // wants to hear at once, since who asked may want to end.
+      wake_at_ = std::min(kept + (kept > 0 && longest < long_batch ? std::max(1u, ahead / 2) : 1), last);
     }
     if (begin) {
       submit(*begin);
@@ -239,7 +242,9 @@ std::uint32_t Load::run_back_to_back(const std::vector<LayerPages>& pages, std::
     for (; kept < finished; ++kept) {
       if (kept >= last) continue;  // read, but not wanted any more
       try {
-        if (!keep(times_of(*batches_[kept % ahead]))) last = kept + 1;
+        const BatchTime time = times_of(*batches_[kept % ahead]);
+        longest = std::max(longest, time.end - time.begin);
+        if (!keep(time)) last = kept + 1;
       } catch (...) {
         failure = std::current_exception();
         last = kept;

@@ -78,7 +78,7 @@ Measurement measure(Load& load, const std::vector<std::vector<LayerPages>>& poin
       // Each point gets one batch in each round, however late it is.
       const auto go_on = [&] {
         if (options.stop && options.stop()) result.interrupted = true;
-        late = late || clock.now() > deadline;
+        late = late || (!warm_up && clock.now() > deadline);
         if (result.interrupted || (late && ran > 0)) return false;
         return ran < batches && !(warm_up && ran > 0 && clock.now() > warm);
       };

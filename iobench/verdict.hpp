@@ -23,7 +23,8 @@ LoadLine line_through(const PointSamples& small, const PointSamples& full, std::
 LoadLine line_of(const ReadFit& fit, const std::map<int, std::int64_t>& pages);
 
 // fits: the 95% interval of s + mean T_k (Student's t over the rounds' means) and the p99's upper bound (99% confidence) lie
-// within the window. does-not-fit: the mean's interval lies beyond it. Else unclear, and the reason says what is missing.
+// within the window. does-not-fit: the mean's interval lies beyond it, or, with too few rounds for
+// an interval, each of at least six batches does. Else unclear, and the reason says what is missing.
 // max_batch needs `batch`, the batch that the measured pages belong to; both maxima are where s + the mean T_k meets the
 // window on `line`: estimates, not measurements.
 ReadVerdict judge(double window_ms, double resolve_ms, const PointSamples& point, std::size_t layer,

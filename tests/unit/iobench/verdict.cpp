@@ -45,6 +45,13 @@ TEST_CASE("verdicts: fits, does not, and what is missing to tell", "[verdict]") 
   CHECK(tail.reason.find("p99 may be") != std::string::npos);
   CHECK(judge(9, 0, samples(5000, 100, 100), 0, {}, 128).reason.find("needs 662 batches") != std::string::npos);
   CHECK(judge(5.0, 0, samples(5000, 100, 700), 0, {}, 128).reason.find("covers") != std::string::npos);
+  // Too few rounds for an interval, but every batch was late; and one that was not.
+  PointSamples few = samples(9000, 10, 20);
+  few.round_end = {20};
+  CHECK(judge(5, 0, few, 0, {}, {}).fits == Fits::no);
+  CHECK(judge(5, 0, few, 0, {}, {}).reason.find("even the fastest of 20") != std::string::npos);
+  few.t_us[0][3] = 100;
+  CHECK(judge(5, 0, few, 0, {}, {}).fits == Fits::unclear);
   PointSamples empty = samples(1, 0, 10);
   empty.t_us[0].clear();
   CHECK(judge(1, 0, empty, 0, {}, {}).reason == "nothing was measured");

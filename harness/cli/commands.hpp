@@ -17,6 +17,8 @@ void add_run_command(CLI::App& app, const Invocation& invocation, std::function<
 void add_exposure_command(CLI::App& app, const Invocation& invocation, std::function<int()>& run);
 void add_plan_command(CLI::App& app, const Invocation& invocation, std::function<int()>& run);
 void add_misses_command(CLI::App& app, const Invocation& invocation, std::function<int()>& run);
+void add_access_command(CLI::App& app, std::function<int()>& run);
+void add_vocab_command(CLI::App& app, std::function<int()>& run);
 void add_seen_set_command(CLI::App& app, std::function<int()>& run);
 
 }  // namespace slacktier

@@ -14,6 +14,8 @@ int main(int argc, char** argv) {
     add_exposure_command(app, invocation, run);
     add_plan_command(app, invocation, run);
     add_misses_command(app, invocation, run);
+    add_access_command(app, run);
+    add_vocab_command(app, run);
     add_seen_set_command(app, run);
     try {
       app.parse(argc, argv);

@@ -48,15 +48,18 @@ std::uint64_t Meter::misses(int phase, std::size_t order, std::size_t capacity) 
 std::vector<MissPoint> Meter::points(const Asked& asked, bool decode_counted, double rate) const {
   std::vector<MissPoint> points;
   const bool sampled = rate < 1;
+  bool nothing = false;  // no cache: no hit, whatever was sampled
   // Sampled rows stand for `rate` of the lookups expected, not of those that came: rows that are asked for very often are in
   // the sample or not, and would shift the curve as a whole (Waldspurger and others, FAST 2015, SHARDS-adj).
   const auto hit = [&](std::uint64_t misses, std::uint64_t lookups) -> std::optional<double> {
     if (lookups == 0) return {};
+    if (nothing) return 0.0;
     return std::clamp(1 - static_cast<double>(misses) / (rate * static_cast<double>(lookups)), 0.0, 1.0);
   };
   for (std::size_t c = 0; c < capacities_.size(); ++c) {
     MissPoint point;
     point.rows = capacities_[c];
+    nothing = point.rows == 0;
     std::uint64_t all_misses = 0, all_lookups = 0, decode_misses = 0, decode_lookups = 0;
     for (std::size_t o = 0; o < orders_.size(); ++o) {
       const std::uint64_t decode = misses(1, o, c), both = misses(0, o, c) + decode;
@@ -101,6 +104,7 @@ double Meter::sampling_error(const Asked& asked, double rate) const {
   const double expected = rate * lookups / groups;
   double largest = 0;
   for (std::size_t c = 0; c < capacities_.size(); ++c) {
+    if (capacities_[c] == 0) continue;
     double sum = 0, squares = 0;
     for (const auto& group : by_group_) {
       double misses = 0;

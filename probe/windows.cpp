@@ -172,9 +172,11 @@ MeasuredWindows measure_attached(StepRunner& steps, int model_layers, const Wind
   MeasuredWindows measured = windows_of(search_windows(steps, settings), settings, options);
   measured.result.step_hooked_ms = measured.result.perturbation_ms = {};
   measured.result.injectors.clear();
-  measured.result.reason =
-      "perturbation_ms: an attached engine's steps always have the hooks; compare its speed with and without the plug-in";
-  measured.warnings.push_back({"attached", "an engine's own steps, by the host's clock; what hooks cost is in them", ""});
+  measured.result.reason = "what hooks cost is not known (perturbation_ms): an attached engine's steps always have them";
+  measured.warnings.push_back(
+      {"attached",
+       "an engine's own steps, by the host's clock; to know what hooks cost, compare its speed with and without the plug-in",
+       ""});
   return measured;
 }
 

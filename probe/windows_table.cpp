@@ -18,7 +18,9 @@ std::vector<std::string> head_of(const Envelope& envelope) {
   std::vector<std::string> head;
   const Json& settings = envelope.settings;
   if (settings.contains("model") && settings["model"].is_string())
-    head.push_back(fmt::format("{} on {}", settings["model"].get<std::string>(), settings.value("device", "")));
+    head.push_back(settings.value("device", "") == "attached"
+                       ? settings["model"].get<std::string>()
+                       : fmt::format("{} on {}", settings["model"].get<std::string>(), settings.value("device", "")));
   if (settings.contains("labels"))
     for (const Json& label : settings["labels"]) head.push_back(label.get<std::string>());
   const Json& provenance = envelope.provenance;
@@ -78,9 +80,13 @@ Table windows_table(const Envelope& envelope, const WindowsResult& result) {
                           error, status});
   }
   for (std::size_t r = 0; r < reasons.size(); ++r) table.footnotes.push_back(fmt::format("[{}] {}", r + 1, reasons[r]));
-  table.footnotes.push_back(fmt::format("step {:.3f} ms ± {:.3f} a step; with idle hooks {:.3f} ms ({:+.3f}, corrected for)",
-                                        result.step_ms, result.noise_ms.value_or(0), result.step_hooked_ms.value_or(0),
-                                        result.perturbation_ms.value_or(0)));
+  std::string step = fmt::format("step {:.3f} ms ± {:.3f} a step", result.step_ms, result.noise_ms.value_or(0));
+  if (result.step_hooked_ms && result.perturbation_ms)
+    step +=
+        fmt::format("; with idle hooks {:.3f} ms ({:+.3f}, corrected for)", *result.step_hooked_ms, *result.perturbation_ms);
+  else if (!result.reason.empty())
+    step += "; " + result.reason;
+  table.footnotes.push_back(step);
   for (const InjectorCost& cost : result.injectors)
     table.footnotes.push_back(fmt::format(
         "{}: idle hooks {:+.3f} ms, the first of them {:+.3f}; the layer goes on {:.1f} us after its delay (corrected for)",

@@ -85,7 +85,7 @@ MeasuredWindows attached_windows(const AttachArguments& attach, const WindowArgu
   std::unique_ptr<HeldLoad> load;
   AttachOptions to{attach.directory,  attach.ranks,     options.batch,
                    attach.delay_rank, attach.timeout_s, [] { return interrupted(); }};
-  subject = {"attached", fmt::format("an engine of {} rank{}, attached", attach.ranks, attach.ranks == 1 ? "" : "s"),
+  subject = {"attached engine", fmt::format("an engine of {} rank{}, attached", attach.ranks, attach.ranks == 1 ? "" : "s"),
              attach.ranks};
   if (attach.delay_rank >= 0) subject.label += fmt::format("; delays on rank {} alone", attach.delay_rank);
   try {

@@ -110,8 +110,9 @@ int run(const Arguments& a, const std::vector<std::string>& argv) {
   std::unique_ptr<Device> device;
   DeviceFacts facts;
   if (attached) {
-    facts.name = facts.backend = "attached";
-    facts.detail = "the engine's; not told";
+    facts.backend = "attached";
+    facts.name = "the engine's device";
+    facts.detail = "not told";
   } else {
     check_window_arguments(a);
     DeviceOptions device_options;

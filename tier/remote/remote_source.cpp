@@ -74,9 +74,8 @@ void RemoteSource::run(Reader& reader) {
     Share share;
     while (reader.queue.pop(share)) read(reader, share);
     if (stop_.load(std::memory_order_acquire)) return;
-    const std::uint32_t rung = reader.bell.wait(seen, ping_interval);
-    if (rung == seen && reader.connection.open()) ping(reader);
-    seen = rung;
+    keep_alive(reader);
+    seen = reader.bell.wait(seen, ping_interval);
   }
 }
 
@@ -89,6 +88,7 @@ void RemoteSource::connect(Reader& reader, Nanos timeout) {
     throw;
   }
   reader.back_off = first_back_off;
+  reader.heard = monotonic_clock().now();
 }
 
 void RemoteSource::disconnect(Reader& reader) {
@@ -96,12 +96,14 @@ void RemoteSource::disconnect(Reader& reader) {
   reader.connection.close();
 }
 
-// An idle reader shows that it is there, and learns that its server has gone.
-void RemoteSource::ping(Reader& reader) {
+// A reader shows now and then that it is there, however busy, and learns that its server has gone.
+void RemoteSource::keep_alive(Reader& reader) {
+  const Nanos now = monotonic_clock().now();
+  if (!reader.connection.open() || now - reader.heard < ping_interval) return;
   try {
-    const Nanos deadline = monotonic_clock().now() + silence;
-    reader.connection.send(protocol::encode(protocol::Type::ping, reader.next_id++, {}), deadline);
-    if (reader.connection.receive(deadline).type != protocol::Type::pong) disconnect(reader);
+    reader.connection.send(protocol::encode(protocol::Type::ping, reader.next_id++, {}), now + silence);
+    if (reader.connection.receive(now + silence).type != protocol::Type::pong) return disconnect(reader);
+    reader.heard = now;
   } catch (const std::exception&) {
     disconnect(reader);
   }

@@ -30,6 +30,7 @@ class RemoteSource : public PageSource {
     Doorbell bell;
     Connection connection;
     Nanos back_off = 0, next_try = 0;
+    Nanos heard = 0;  // the server's last word: one-sided reads bring none
     std::uint32_t next_id = 1;
     // Of the share that is being read: reads [ended, end) of its batch are still to come.
     std::uint32_t end = 0, ended = 0;
@@ -61,7 +62,7 @@ class RemoteSource : public PageSource {
   void run(Reader& reader);
   void connect(Reader& reader, Nanos timeout);
   void disconnect(Reader& reader);
-  void ping(Reader& reader);
+  void keep_alive(Reader& reader);
   void read(Reader& reader, const Share& share);
   int note_failure(Reader& reader, const std::exception& failed);
 

@@ -30,7 +30,7 @@ struct Bench {
     return options;
   }());
   Bytes key = text_bytes("a key of some length");
-  SessionFacts facts{table, key, {}};
+  SessionFacts facts{table, key, {}, {}};
   Nonce own{}, theirs{};
   ServerSession session{facts, own};
 

@@ -43,7 +43,7 @@ struct ReadArguments {
   double resolve_ms = 0.1, max_seconds = 60;
   int poller_cpu = -1, numa_node = -1;
   bool poll_completions = false, plain_buffers = false, plain_files = false;
-  std::uint32_t tenant_processes = 1;
+  std::uint32_t tenant_processes = 1, queue_depth = 128;
   double background_mb_per_s = 0;
   std::string background_folder;
   std::string out, format = "table";

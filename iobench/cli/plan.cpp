@@ -109,6 +109,9 @@ void add_read_options(CLI::App& app, ReadArguments& a) {
       ->capture_default_str();
   app.add_option("--threads", a.threads, "I/O threads per disk or server, and rank; default: 1, of source rdma 4")
       ->check(CLI::Range(1, 64));
+  app.add_option("--queue-depth", a.queue_depth, "Source uring: pages that an I/O thread has in flight at most")
+      ->check(CLI::Range(1, 8192))
+      ->capture_default_str();
   app.add_option("--cpus", a.cpus, "CPUs of the I/O threads, such as 0-3,8; default: free");
   app.add_option("--numa-node", a.numa_node, "Run on the CPUs, and so with the memory, of this NUMA node only")
       ->check(CLI::NonNegativeNumber);
@@ -247,6 +250,7 @@ ReadPlan plan_reads(const ReadArguments& arguments) {
   plan.load.settings.threads = arguments.threads > 0 ? arguments.threads : arguments.source == "rdma" ? 4 : 1;
   plan.load.settings.remote = servers;
   plan.load.settings.verify_checksum = arguments.verify_checksum;
+  plan.load.settings.queue_depth = arguments.queue_depth;
   plan.load.settings.cpus = parse_cpus(arguments.cpus);
   if (arguments.numa_node >= 0) {
     const std::vector<int> cpus = cpus_of_node(arguments.numa_node);

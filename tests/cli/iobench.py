@@ -98,7 +98,7 @@ class Iobench(unittest.TestCase):
 
     def test_engine_options(self):
         cpu = str(min(os.sched_getaffinity(0)))
-        engine = self.run_file("engine.json", "--pages", "1:10", "--batches", "20", "--sqpoll", cpu, "--plain-buffers",
+        engine = self.run_file("engine.json", "--pages", "1:10", "--batches", "20", "--queue-depth", "4", "--sqpoll", cpu, "--plain-buffers",
                                "--plain-files", "--cpus", cpu)["results"][0]["engine"]
         self.assertEqual((engine["sqpoll"], engine["iopoll"], engine["fixed_buffers"], engine["fixed_files"]), (True, False, False, False))
         self.assertIn("submissions polled on CPU " + cpu, engine["effective"])
@@ -225,9 +225,15 @@ class Iobench(unittest.TestCase):
     def test_interrupt_keeps_what_was_read(self):
         process = subprocess.Popen([PROGRAM, "run", "--disk", self.image, "--pages", "1:5", "--duration", "60s", "-q", "--out",
                                     self.path("cut.json")], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        time.sleep(1.5)
+        # When it has read more than twenty batches, which at most warm up.
+        deadline = time.monotonic() + 50
+        while time.monotonic() < deadline and process.poll() is None:
+            with open(f"/proc/{process.pid}/io", encoding="utf-8") as file:
+                if int(file.read().split("read_bytes: ")[1].split()[0]) > 2 << 20:
+                    break
+            time.sleep(0.1)
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=30)
+        process.communicate(timeout=60)
         self.assertEqual(process.returncode, 130)
         with open(self.path("cut.json"), encoding="utf-8") as file:
             cut = json.load(file)

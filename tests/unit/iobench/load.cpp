@@ -75,7 +75,7 @@ TEST_CASE("batches back to back: in order, none beside another, as many as are w
         options.wrappers = wrappers;
         options.settings.verify_checksum = true;
         Load load(options, both);
-        for (const std::uint32_t count : {0u, 1u, 7u, 100u}) {
+        for (const std::uint32_t count : {0u, 1u, 30u}) {
           Nanos last = 0;
           std::uint32_t times = 0;
           REQUIRE(load.run_back_to_back(both, 5, count, [&](const BatchTime& time) {

@@ -3,33 +3,28 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <filesystem>
+#include <optional>
 
 #include "reports/by_layer.hpp"
 #include "reports/error.hpp"
 #include "reports/reads_file.hpp"
+#include "reports/sample_files.hpp"
 
 namespace slacktier {
 namespace {
-
-namespace fs = std::filesystem;
 
 std::string name_of(const ReadResult& result) {
   return fmt::format("{}, {} thread(s), {} rank(s) on {} disk(s){}", result.source, result.threads, result.ranks_on_disk,
                      result.disks, result.tenants > 1 ? fmt::format(", {} tenants", result.tenants) : "");
 }
 
-// Samples lie in a folder of their own beside the file, or beside it.
 std::vector<std::vector<double>> steps_of(const std::string& file, const SampleFile& samples, std::size_t layers) {
-  const fs::path beside = fs::path(file).parent_path();
-  fs::path folder = beside / (fs::path(file).stem().string() + "-samples");
-  if (!fs::exists(folder / samples.file)) folder = beside;
-  if (!fs::exists(folder / samples.file)) return {};
-  const NpyArray array = read_npy(folder, samples);
-  if (array.shape.size() != 2 || array.shape[1] != layers)
+  const std::optional<NpyArray> array = samples_of(file, samples);
+  if (!array) return {};
+  if (array->shape.size() != 2 || array->shape[1] != layers)
     throw InputError(fmt::format("{}: {}: has no column for each of {} layers", file, samples.file, layers));
-  const std::vector<double> values = array.as_double();
-  std::vector<std::vector<double>> steps(array.shape[0]);
+  const std::vector<double> values = array->as_double();
+  std::vector<std::vector<double>> steps(array->shape[0]);
   for (std::size_t i = 0; i < steps.size(); ++i)
     for (std::size_t l = 0; l < layers; ++l) steps[i].push_back(values[i * layers + l] / 1e3);
   return steps;

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
 
 #include "reports/error.hpp"
+#include "reports/sample_files.hpp"
 
 namespace slacktier {
 namespace {
@@ -24,11 +24,9 @@ std::string load_key(const ReadResult& result, const ReadPoint& point) {
 // T of one layer in run order, in ten blocks; empty when there are no raw samples to read.
 std::vector<std::vector<double>> block_samples(const Envelope& envelope, const ReadPoint& point, std::size_t layer) {
   if (!point.samples) return {};
-  const std::filesystem::path file(envelope.file);
-  std::filesystem::path folder = file.parent_path() / (file.stem().string() + "-samples");
-  if (!std::filesystem::exists(folder / point.samples->file)) folder = file.parent_path();
-  if (!std::filesystem::exists(folder / point.samples->file)) return {};
-  const NpyArray array = read_npy(folder, *point.samples);
+  const std::optional<NpyArray> found = samples_of(envelope.file, *point.samples);
+  if (!found) return {};
+  const NpyArray& array = *found;
   if (array.shape.size() != 2 || array.shape[1] != point.t_us.size())
     throw InputError(fmt::format("{}: wants one column a layer", point.samples->file));
   const std::size_t batches = array.shape[0], layers = array.shape[1];

@@ -107,7 +107,7 @@ class VirtualClock {
   std::vector<std::unique_ptr<Device>> devices_;
   std::vector<Layer> layers_;
   struct Pending {
-    double at = 0, host = 0, pages = 0;
+    double at = 0, host = 0, link = 0, pages = 0;
     std::size_t batch[8] = {};  // on each disk
   };
   std::vector<Pending> pending_;  // [layers][ranks]

@@ -108,7 +108,7 @@ void VirtualClock::submit(std::size_t layer, std::uint32_t rank, const RankStep&
   double& link = device.link_free[rank];
   if (device.link_latency_us > 0 || device.link_page_us > 0) {
     link = std::max(link, at + device.link_latency_us) + device.link_page_us * in.pages;
-    pending.host = std::max(pending.host, link);
+    pending.link = link;
   }
   const std::size_t first = device.service.own_device ? std::size_t{rank} * device.disks : 0;
   for (std::uint32_t d = 0; d < device.disks; ++d) {
@@ -126,7 +126,8 @@ double VirtualClock::arrival(std::size_t layer, std::uint32_t rank) {
   const std::size_t first = device.service.own_device ? std::size_t{rank} * device.disks : 0;
   double done = pending.host;
   for (std::uint32_t d = 0; d < device.disks; ++d) done = std::max(done, device.queues[first + d].done(pending.batch[d]));
-  return pending.pages > 0 ? done + device.service.latency_us : done;
+  if (pending.pages > 0) done += device.service.latency_us;
+  return std::max(done, pending.link);  // the link carries while the device reads
 }
 
 const StepTimes& VirtualClock::step(const std::vector<RankStep>& in, const StepDraw& draw) {

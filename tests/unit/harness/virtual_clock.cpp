@@ -105,6 +105,8 @@ TEST_CASE("wrappers mean on the virtual clock what they mean on a live tier", "[
   layer.wrappers = {"delayed:latency_us=120,gb_per_s=1"};
   VirtualClock delayed(setting.spec, setting.model, both_on(layer), 1, disk_of(0, 1), free);
   CHECK(delayed.step({busy, none}).ranks[0].arrived_us == Approx(120 + 500 * 4.096));
+  VirtualClock behind(setting.spec, setting.model, both_on(layer), 1, disk_of(300, 10), free);
+  CHECK(behind.step({busy, none}).ranks[0].arrived_us == Approx(300 + 500 * 10));  // what the device takes hides the link
   layer.wrappers = {"faulty:class=torn,probability=0.1"};
   CHECK_THROWS_WITH(VirtualClock(setting.spec, setting.model, both_on(layer), 1, disk_of(0, 1), free),
                     contains_text("--device cpu"));

@@ -16,7 +16,8 @@ class DelayedSource final : public PageSource {
  public:
   DelayedSource(const LinkDelay& link, const Wrapping& wrapping)
       : link_(link),
-        page_bytes_(wrapping.pool.page_bytes()),
+        geometry_(wrapping.header.geometry),
+        records_(!wrapping.options.remote.connect.empty() && wrapping.options.remote.granularity == Granularity::record),
         deliveries_("delayed"),
         inner_(wrapping.inner(wrapping.pool, wrapping.options)) {}
 
@@ -26,8 +27,8 @@ class DelayedSource final : public PageSource {
     {
       const std::lock_guard lock(mutex_);
       const double begin = static_cast<double>(monotonic_clock().now()) + 1e3 * link_.latency_us;
-      const double page_time = link_.gb_per_s > 0 ? page_bytes_ / link_.gb_per_s : 0;  // bytes / (GB/s) = ns
-      free_at_ = std::max(begin, free_at_) + page_time * static_cast<double>(batch.reads.size());
+      const double carried = link_.gb_per_s > 0 ? bytes(batch) / link_.gb_per_s : 0;  // bytes / (GB/s) = ns
+      free_at_ = std::max(begin, free_at_) + carried;
       passage.due = static_cast<Nanos>(free_at_);
     }
     passage.held.take_over(batch, &DelayedSource::inner_done, &passage);
@@ -47,6 +48,7 @@ class DelayedSource final : public PageSource {
   }
   std::size_t registered_bytes() const override { return inner_->registered_bytes(); }
   std::string activity() const override { return inner_->activity(); }
+  std::string failure() const override { return inner_->failure(); }
 
  private:
   struct Passage {
@@ -54,6 +56,18 @@ class DelayedSource final : public PageSource {
     DelayedSource* source = nullptr;
     Nanos due = 0;  // the last page's arrival over the link
   };
+
+  // What crosses the link: whole pages, or of a remote source's records only those.
+  double bytes(const ReadBatch& batch) const {
+    if (!records_) return static_cast<double>(geometry_.page_bytes) * static_cast<double>(batch.reads.size());
+    std::size_t sum = 0;
+    for (const PageRead& read : batch.reads)
+      if (read.records == whole_page)
+        sum += geometry_.page_bytes;
+      else
+        for_records(read.records, geometry_, [&](std::size_t, std::size_t part) { sum += part; });
+    return static_cast<double>(sum);
+  }
 
   static void inner_done(ReadBatch& batch) {
     auto* passage = static_cast<Passage*>(batch.user);
@@ -75,7 +89,8 @@ class DelayedSource final : public PageSource {
 
   mutable std::mutex mutex_;
   LinkDelay link_;
-  const double page_bytes_;
+  const PageGeometry geometry_;
+  const bool records_;
   double free_at_ = 0;  // when the link has carried all that was asked of it
   RecordPool<Passage> passages_;
   Deliveries deliveries_;

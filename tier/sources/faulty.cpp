@@ -87,6 +87,7 @@ class FaultySource final : public PageSource, private ArrivalTap {
   }
   bool set_delay(const LinkDelay& delay) override { return inner_->set_delay(delay); }
   std::size_t registered_bytes() const override { return inner_->registered_bytes(); }
+  std::string failure() const override { return inner_->failure(); }
   std::string activity() const override {
     std::uint64_t sum = 0;
     std::vector<std::string> parts;

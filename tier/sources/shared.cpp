@@ -143,6 +143,7 @@ class SharedSource final : public PageSource {
   }
   bool set_delay(const LinkDelay& delay) override { return inner_->set_delay(delay); }
   std::size_t registered_bytes() const override { return inner_->registered_bytes(); }
+  std::string failure() const override { return inner_->failure(); }
   std::string activity() const override {
     std::uint64_t reads = 0, skipped = 0;
     for (const auto& other : others_) {

@@ -248,3 +248,24 @@ TEST_CASE("a server that goes costs steps their rows and says so; when it is bac
     CHECK_THAT(live.tier->finish_step().layers[0].fault, contains_text("refused"));
   }
 }
+
+TEST_CASE("wrappers pass on what a source says of its server, and charge records what they are", "[remote]") {
+  RemoteBench bench;
+  const PagePool pool(*bench.device, 4096, 64);
+  SourceOptions options;
+  options.remote = bench.options(Granularity::record);
+  const ImageHeader image = open_remote_image(options.remote);
+  const std::vector<std::string> wrappers{"delayed:gb_per_s=0.001", "shared:tenants=2", "faulty:class=eio,nth=1000000"};
+  const auto source = make_source("tcp", image, pool, options, wrappers);
+  // A record and its trailer take 0.3 ms on this link, a page would take 4 ms.
+  std::vector<PageRead> reads;
+  for (std::uint32_t i = 0; i < 50; ++i) reads.push_back({i, i, record_bit(i % 15)});
+  Reading records(*source, image.segments[0], reads);
+  CHECK(records.took() >= 50 * 296'000);
+  for (const PageFault fault : records.faults) REQUIRE(fault == PageFault::none);
+  bench.server->stop();
+  Reading lost(*source, image.segments[0], first_pages(2));
+  lost.wait();
+  CHECK(lost.faults[0] == PageFault::io);
+  CHECK_THAT(source->failure(), contains_text(options.remote.connect));
+}

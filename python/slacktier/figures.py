@@ -78,7 +78,7 @@ def _draw(matplotlib, figure):
         one["colour"] = COLOURS[i % len(COLOURS)]
     styles = {one["style"] for one in series}
     rows = len({name for one in series if one["style"] in ("bars", "spans", "ticks") for name in one["x"]})
-    canvas = matplotlib.figure.Figure(figsize=(5.4, max(3.4, 0.38 * rows + 1.4)), layout="constrained")
+    canvas = matplotlib.figure.Figure(figsize=(5.4, 0.38 * rows + 1.6 if rows else 3.4), layout="constrained")
     axes = canvas.add_subplot()
     if styles & {"bars", "ticks"}:
         _bars(axes, series)
@@ -101,10 +101,12 @@ def _draw(matplotlib, figure):
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
     if any(one["label"] for one in series):
-        axes.legend(fontsize=8, framealpha=0, loc="best" if len(series) < 7 else "upper left", bbox_to_anchor=None if len(series) < 7 else (1, 1))
+        beside = rows > 0 or len(series) > 6  # bars fill their axes
+        place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.9 / canvas.get_figheight()), "ncols": 2} if beside else {"loc": "best"}
+        axes.legend(fontsize=8, framealpha=0, **place)
     out = io.BytesIO()
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": figure["id"], "font.family": "sans-serif"}):
-        canvas.savefig(out, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+        canvas.savefig(out, format="svg", transparent=True, bbox_inches="tight", pad_inches=0.08, metadata={"Date": None, "Creator": None})
     svg = out.getvalue().decode()
     svg = svg[svg.index("<svg"):].strip()
     svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.S)

@@ -159,10 +159,10 @@ class UringSource final : public PageSource {
     }
   }
 
-  // After a share was queued, or stop_ set. The reader says where it is before it looks at both a last time.
+  // After a share was queued, or stop_ set. The reader says where it is before it looks at both a last time: it finds the
+  // share there, or its look, under the queue's lock, came before and so did what it said.
   static void wake(Reader& reader) {
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-    const Place place = reader.place.load(std::memory_order_relaxed);
+    const Place place = reader.place.load(std::memory_order_seq_cst);
     if (place == Place::at_doorbell) reader.doorbell.ring();
     if (place != Place::in_ring) return;
     const std::uint64_t one = 1;

@@ -216,7 +216,7 @@ class HowToAdd(unittest.TestCase):
     def link_and_run(self, compiler, objects, *arguments):
         program = os.path.join(self.folder, "program")
         libraries = [os.path.join(BUILD, room, f"libslacktier_{room}.a") for room in ("tier", "platforms")]
-        names = subprocess.run(["pkg-config", "--libs", "liburing", "libxxhash", "blkid", "libzstd", "fmt"], capture_output=True,
+        names = subprocess.run(["pkg-config", "--libs", "liburing", "libxxhash", "blkid", "libzstd", "libcrypto", "libibverbs", "fmt"], capture_output=True,
                                text=True, check=True).stdout.split()
         done = subprocess.run([compiler, *objects, *libraries, *names, "-ldl", "-pthread", "-o", program], capture_output=True, text=True,
                               timeout=300)

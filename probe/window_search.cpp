@@ -322,12 +322,15 @@ class Search {
       double noise = half + (*other.hi_ms - *other.lo_ms) / 2;
       // What a step's latency differs by, a whole run's may, too: it depends on the state that threads and clocks are in.
       for (const double latency : settings_.latency_noise_ms) noise += latency;
+      layer.usable = apart <= std::max({tolerable, fine_share * *first.w_ms, noise});
       if (apart > std::max({fine_ms, fine_share * *first.w_ms, noise}))
         return end(WindowStatus::disagree,
                    fmt::format("injectors disagree: {:.3f} and {:.3f} ms", *first.w_ms, *other.w_ms));
     }
     if (first.threshold_w_ms) {
       const double apart = std::abs(*first.threshold_w_ms - *first.w_ms);
+      if (apart > std::max({2 * fine_ms, 2 * fine_share * *first.w_ms, 2 * half, 3 * first.fit.noise_ms, tolerable}))
+        layer.usable = false;
       if (apart > std::max({2 * fine_ms, 2 * fine_share * *first.w_ms, 2 * half, 3 * first.fit.noise_ms}))
         return end(WindowStatus::disagree, fmt::format("estimators disagree: hinge {:.3f}, threshold {:.3f} ms", *first.w_ms,
                                                        *first.threshold_w_ms));

@@ -63,6 +63,7 @@ struct LayerEstimate {
   int layer = 0;
   WindowStatus status = WindowStatus::failed;
   std::string reason;
+  bool usable = true;                       // false: what disagrees lies so far apart that no number can be given
   std::vector<InjectorEstimate> injectors;  // the first one's window is the layer's
   std::optional<double> true_w_ms;          // from timestamps without hooks
 };

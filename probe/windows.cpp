@@ -32,7 +32,8 @@ LayerWindow layer_window(const LayerEstimate& estimate, const WindowOptions& opt
   layer.true_w_ms = estimate.true_w_ms;
   if (first.fit.slope) layer.slope = first.fit.slope->estimate;
   // What is not known is not given as a number that somebody could use.
-  if (estimate.status != WindowStatus::noisy && estimate.status != WindowStatus::failed) layer.w_ms = first.w_ms;
+  if (estimate.status != WindowStatus::noisy && estimate.status != WindowStatus::failed && estimate.usable)
+    layer.w_ms = first.w_ms;
   if (layer.w_ms) layer.share_of_step = share(*layer.w_ms, step_ms);
   for (const DelayPoint& point : first.points)
     layer.points.push_back({point.x_ms, point.delta_ms, static_cast<std::int64_t>(point.n)});

@@ -20,10 +20,15 @@ class Simulated final : public StepRunner {
   std::size_t injectors() const override { return 2; }
   double plain() override { return step({}); }
   double first_hook(std::size_t) override { return step({}); }
-  double hooked(std::size_t, std::span<const LayerDelay> delays) override { return step(delays); }
+  double hooked(std::size_t injector, std::span<const LayerDelay> delays) override {
+    std::vector<LayerDelay> late(delays.begin(), delays.end());
+    for (LayerDelay& delay : late) delay.ms = std::max(0.0, delay.ms - (injector == 1 ? second_is_early : 0));
+    return step(late);
+  }
   std::optional<double> stamped(std::vector<double>&) override { return {}; }
 
   double noise = 0.02, drift = 0, outliers = 0, throttled = 0;  // throttled: added from step 400 on
+  double second_is_early = 0;                                   // what the second injector loses of a delay
   int without_hook = -1;
   double seconds() const { return seconds_; }
 
@@ -88,6 +93,18 @@ TEST_CASE("steps that something else interrupted do not move a window", "[window
   for (const LayerEstimate& layer : result.layers) {
     REQUIRE(layer.injectors[0].w_ms);
     CHECK(std::abs(*layer.injectors[0].w_ms - 0.7 * layer.layer) < 0.03);
+  }
+}
+
+TEST_CASE("injectors that disagree are reported, and by much leave no number", "[windows]") {
+  for (const double early : {0.09, 0.8}) {
+    Simulated steps;
+    steps.second_is_early = early;
+    const SearchResult result = search_windows(steps, settings());
+    const LayerEstimate& layer = result.layers.back();
+    CHECK(layer.status == WindowStatus::disagree);
+    CHECK_THAT(layer.reason, contains_text("injectors disagree"));
+    CHECK(layer.usable == (early < 0.1));
   }
 }
 

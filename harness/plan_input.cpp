@@ -111,7 +111,7 @@ void PlanSources::add_windows(PlanInput& input, const PlanSettings&) const {
     if (std::abs(one.batch - std::int64_t{batch}) < std::abs(chosen->batch - std::int64_t{batch})) chosen = &one;
   problem.step_ms = chosen->step_ms;
   if (chosen->step && chosen->step->p99 && chosen->step->mean)
-    problem.step_spread_ms = std::max(0.0, *chosen->step->p99 - *chosen->step->mean) / planner::p99_in_deviations;
+    problem.step_spread_ms = std::max(0.0, *chosen->step->p99 - *chosen->step->mean) / p99_in_deviations;
   input.labels.push_back(fmt::format("windows: {} (batch {})", windows_->file, chosen->batch));
   if (chosen->batch != batch)
     input.warnings.push_back(

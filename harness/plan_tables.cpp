@@ -18,9 +18,7 @@ namespace {
 constexpr double gib = 1024.0 * 1024 * 1024;
 
 double pct(const PlanProblem& problem, double ms) { return 100 * ms / problem.step_ms; }
-double p99_pct(const PlanProblem& problem, double ms) {
-  return 100 * ms / (problem.step_ms + 2.3263478740408408 * problem.step_spread_ms);
-}
+double p99_pct(const PlanProblem& problem, double ms) { return 100 * ms / baseline_p99_ms(problem); }
 
 std::vector<std::string> head_of(const PlanInput& input) {
   std::vector<std::string> head = input.labels;

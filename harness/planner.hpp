@@ -76,6 +76,13 @@ struct PlanProblem {
   double read_factor = 1;                       // tenants that the reads were not measured with: pages read for each of ours
 };
 
+// The p99 of a normal distribution, in standard deviations from its mean.
+constexpr double p99_in_deviations = 2.3263478740408408;
+// The baseline's p99 step.
+inline double baseline_p99_ms(const PlanProblem& problem) {
+  return problem.step_ms + p99_in_deviations * problem.step_spread_ms;
+}
+
 struct LayerChoice {
   bool reads = false;
   std::size_t offer = 0;  // in reads or in residents

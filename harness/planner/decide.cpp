@@ -40,7 +40,7 @@ double bucket(const PlanProblem& problem, double amount) {
 
 double mean_pct(const PlanProblem& problem, const Plan& plan) { return 100 * plan.predicted.mean_ms / problem.step_ms; }
 double p99_pct(const PlanProblem& problem, const Plan& plan) {
-  return 100 * plan.predicted.p99_ms / (problem.step_ms + 2.3263478740408408 * problem.step_spread_ms);
+  return 100 * plan.predicted.p99_ms / baseline_p99_ms(problem);
 }
 double excess(const PlanProblem& problem, const Plan& plan) {
   return std::max({0.0, mean_pct(problem, plan) - problem.mean_bound_pct, p99_pct(problem, plan) - problem.p99_bound_pct});

@@ -11,8 +11,6 @@
 
 namespace slacktier::planner {
 
-constexpr double p99_in_deviations = 2.3263478740408408;  // of a normal distribution
-
 // The decode result that is meant: of the workload (the only one when not named), the policy (when not named the tier's
 // default, else the first), and of several sessions and tokens a step those wanted, else the nearest. Throws InputError
 // naming file, what is asked for and what there is; tokens a session and step that differ from those asked for are refused.

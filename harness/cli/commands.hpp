@@ -18,6 +18,7 @@ void add_exposure_command(CLI::App& app, const Invocation& invocation, std::func
 void add_plan_command(CLI::App& app, const Invocation& invocation, std::function<int()>& run);
 void add_misses_command(CLI::App& app, const Invocation& invocation, std::function<int()>& run);
 void add_access_command(CLI::App& app, std::function<int()>& run);
+void add_trace_command(CLI::App& app, std::function<int()>& run);
 void add_vocab_command(CLI::App& app, std::function<int()>& run);
 void add_report_command(CLI::App& app, std::function<int()>& run);
 void add_seen_set_command(CLI::App& app, std::function<int()>& run);

@@ -15,6 +15,7 @@ int main(int argc, char** argv) {
     add_plan_command(app, invocation, run);
     add_misses_command(app, invocation, run);
     add_access_command(app, run);
+    add_trace_command(app, run);
     add_vocab_command(app, run);
     add_report_command(app, run);
     add_seen_set_command(app, run);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 
 #include "reports/error.hpp"
 
@@ -34,6 +35,38 @@ struct Axis {
   double lo = 0, hi = 1, from = 0, to = 1;
   double at(double value) const { return from + (value - lo) / (hi - lo) * (to - from); }
 };
+
+// Where the legend hides least of the lines: the corner whose box the fewest of them run through.
+struct LegendPlace {
+  double x = 0, y = 0;
+};
+LegendPlace legend_place(const Plot& plot, const Axis& x, const Axis& y) {
+  std::size_t longest = 0;
+  for (const PlotSeries& series : plot.series) longest = std::max(longest, series.label.size());
+  const double wide = 44 + 7.0 * static_cast<double>(longest), tall = 18 * static_cast<double>(plot.series.size()) + 4;
+  LegendPlace best;
+  std::size_t fewest = SIZE_MAX;
+  for (const double at_y : {y.to, y.from - tall})
+    for (const double at_x : {x.from + 14, x.to - wide}) {
+      std::size_t hidden = 0;
+      const auto count = [&](double px, double py) {
+        hidden += px > at_x - 6 && px < at_x + wide && py > at_y && py < at_y + tall;
+      };
+      for (const PlotSeries& series : plot.series)
+        for (std::size_t i = 0; i < series.points.size(); ++i) {
+          const PlotPoint& to = series.points[i];
+          const PlotPoint& from = series.line && i > 0 ? series.points[i - 1] : to;
+          for (int part = 1; part <= 32; ++part) {
+            const double share = part / 32.0;
+            count(x.at(from.x + share * (to.x - from.x)), y.at(from.y + share * (to.y - from.y)));
+          }
+        }
+      if (hidden >= fewest) continue;
+      fewest = hidden;
+      best = {at_x, at_y};
+    }
+  return best;
+}
 
 }  // namespace
 
@@ -101,6 +134,7 @@ std::string render_svg(const Plot& plot) {
                      escaped(plot.x_label));
   svg += fmt::format("<text transform=\"translate(18 {}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n",
                      (top + height - bottom) / 2, escaped(plot.y_label));
+  const LegendPlace legend = legend_place(plot, x, y);
   for (std::size_t s = 0; s < plot.series.size(); ++s) {
     const PlotSeries& series = plot.series[s];
     const char* colour = colours[s % std::size(colours)];
@@ -115,9 +149,9 @@ std::string render_svg(const Plot& plot) {
         svg += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2.6\" fill=\"{}\"/>\n", x.at(point.x), y.at(point.y),
                            colour);
     }
-    const double at = top + 10 + 18 * static_cast<double>(s);
-    line(left + 14, at, left + 38, at, colour, 2.4);
-    svg += fmt::format("<text x=\"{}\" y=\"{:.1f}\">{}</text>\n", left + 44, at + 4, escaped(series.label));
+    const double at = legend.y + 10 + 18 * static_cast<double>(s);
+    line(legend.x, at, legend.x + 24, at, colour, 2.4);
+    svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", legend.x + 30, at + 4, escaped(series.label));
   }
   return svg + "</svg>\n";
 }

@@ -94,6 +94,7 @@ void Tier::begin_step(std::span<const std::uint32_t> context, std::span<const st
     layer->fault.clear();
     layer->submitted = layer->arrived = 0;
   }
+  prepared_epoch_.store(epoch_, std::memory_order_release);
 }
 
 void Tier::run_worker() {

@@ -256,7 +256,7 @@ class Tier {
   // Between begin_step, the stream's post, the worker and finish_step.
   Doorbell doorbell_, settled_;
   Post* post_ = nullptr;  // the step's indices are in host memory
-  std::atomic<std::uint64_t> begun_epoch_{0}, settled_epoch_{0};
+  std::atomic<std::uint64_t> begun_epoch_{0}, prepared_epoch_{0}, settled_epoch_{0};
   std::atomic<bool> stop_{false};
   std::uint64_t planned_epoch_ = 0, expected_epoch_ = 0;  // worker only
   Nanos expected_since_ = 0;                              // worker only

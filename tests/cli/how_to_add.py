@@ -218,7 +218,8 @@ class HowToAdd(unittest.TestCase):
         libraries = [os.path.join(BUILD, room, f"libslacktier_{room}.a") for room in ("tier", "platforms")]
         names = subprocess.run(["pkg-config", "--libs", "liburing", "libxxhash", "blkid", "libzstd", "libcrypto", "libibverbs", "fmt"], capture_output=True,
                                text=True, check=True).stdout.split()
-        done = subprocess.run([compiler, *objects, *libraries, *names, "-ldl", "-pthread", "-o", program], capture_output=True, text=True,
+        names += shlex.split(os.environ.get("SLACKTIER_GPU_LIBRARIES", ""))
+        done = subprocess.run([compiler, *objects, *libraries, *names, "-ldl", "-lrt", "-pthread", "-o", program], capture_output=True, text=True,
                               timeout=300)
         self.assertEqual(done.returncode, 0, done.stderr)
         ran = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=60)

@@ -25,6 +25,8 @@ void Tier::give_up_late(Nanos now) {
 // opens. An overdue post of the same step changes nothing then.
 void Tier::give_up_unposted(Nanos now) {
   if (expected_epoch_ == planned_epoch_ || now < expected_since_ + options_.watchdog) return;
+  // Without a post, nothing but this says that begin_step is done with the layers.
+  if (prepared_epoch_.load(std::memory_order_acquire) != expected_epoch_) return;
   planned_epoch_ = expected_epoch_;
   seen_indices_ = now;
   const auto* rows = static_cast<const std::uint32_t*>(rows_host_->host());

@@ -4,6 +4,7 @@
 #include "reports/npy.hpp"
 #include "reports/samples.hpp"
 #include "tests/catch.hpp"
+#include "tests/python.hpp"
 #include "tests/unit/reports/examples.hpp"
 
 using namespace slacktier;
@@ -20,7 +21,7 @@ TEST_CASE("numpy reads what we write and we read what numpy writes", "[npy_numpy
   write_text_file(folder.path / "expected.json", expected.dump());
 
   const std::string script = std::string(SLACKTIER_SOURCE_DIR) + "/tests/unit/reports/numpy_files.py";
-  const int status = std::system(("python3 -B '" + script + "' '" + folder.path.string() + "'").c_str());
+  const int status = std::system((test_python() + " -B '" + script + "' '" + folder.path.string() + "'").c_str());
   if (WEXITSTATUS(status) == 77) return skip_test("python3 has no numpy");
   REQUIRE(status == 0);
 

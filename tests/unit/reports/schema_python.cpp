@@ -3,6 +3,7 @@
 
 #include "reports/schema.hpp"
 #include "tests/catch.hpp"
+#include "tests/python.hpp"
 #include "tests/unit/reports/mutants.hpp"
 
 using namespace slacktier;
@@ -23,7 +24,7 @@ TEST_CASE("an independent validator agrees about changed examples", "[schema_pyt
     }
   }
   const std::string source = SLACKTIER_SOURCE_DIR;
-  const int status = std::system(("python3 -B '" + source + "/tests/unit/reports/validate.py' '" + source +
+  const int status = std::system((test_python() + " -B '" + source + "/tests/unit/reports/validate.py' '" + source +
                                   "/reports/schemas' '" + (folder.path / "documents.jsonl").string() + "'")
                                      .c_str());
   if (WEXITSTATUS(status) == 77) return skip_test("python3 has no jsonschema with draft 2020-12");

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/catch.hpp"
+#include "tests/python.hpp"
 #include "tests/unit/tier/safetensors.hpp"
 #include "tier/image.hpp"
 #include "tier/rows.hpp"
@@ -16,7 +17,7 @@ namespace {
 // The interpreter that set-up prepared, or the system's.
 std::string python() {
   const std::string prepared = std::string(SLACKTIER_SOURCE_DIR) + "/build/python/bin/python3";
-  return std::filesystem::exists(prepared) ? prepared : "python3";
+  return std::filesystem::exists(prepared) ? prepared : test_python();
 }
 
 int run_script(const test::Scratch& scratch) {

@@ -167,6 +167,20 @@ def boot(scratch, share, disks, parameters, seconds, memory_mib, cpus):
     return text(console) + text(os.path.join(scratch, "qemu")), int(told) if told else None
 
 
+class Checks(unittest.TestCase):
+    """Of the steps that `ran`, which a subclass sets to what run() returned, once."""
+
+    def passed(self, name):
+        self.assertEqual(self.ran[name].status, 0, str(self.ran[name]))
+        return self.ran[name].output
+
+    def refused(self, name, code, *parts):
+        ran = self.ran[name]
+        self.assertEqual(ran.status, code, str(ran))
+        for part in parts:
+            self.assertIn(part, ran.errors)
+
+
 def main():
     """Runs the unittest cases of the calling script."""
     try:

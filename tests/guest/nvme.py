@@ -4,7 +4,6 @@ and a disk that is pulled out while it is read."""
 
 import json
 import os
-import unittest
 
 import guest
 
@@ -44,21 +43,11 @@ wait $!
 ]
 
 
-class Nvme(unittest.TestCase):
+class Nvme(guest.Checks):
     @classmethod
     def setUpClass(cls):
         programs = [os.path.join(guest.PROGRAMS, name) for name in ["slacktier-tier", "slacktier-iobench"]]
         cls.ran = guest.run(STEPS, programs, disks=[NAMED, LARGE_SECTORS], parameters="nvme.poll_queues=1")
-
-    def passed(self, name):
-        self.assertEqual(self.ran[name].status, 0, str(self.ran[name]))
-        return self.ran[name].output
-
-    def refused(self, name, code, *parts):
-        ran = self.ran[name]
-        self.assertEqual(ran.status, code, str(ran))
-        for part in parts:
-            self.assertIn(part, ran.errors)
 
     def test_only_a_named_disk_is_written(self):
         self.refused("unnamed", 2, "--serial guest-nvme")

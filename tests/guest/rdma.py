@@ -5,7 +5,6 @@ reader are killed."""
 import json
 import os
 import tempfile
-import unittest
 
 import guest
 
@@ -59,7 +58,7 @@ until grep -q '^served ' served; do sleep 0.2; done
 ]
 
 
-class Rdma(unittest.TestCase):
+class Rdma(guest.Checks):
     @classmethod
     def setUpClass(cls):
         programs = [os.path.join(guest.PROGRAMS, name) for name in ["slacktier-tier", "slacktier-iobench", "test_tier"]]
@@ -68,16 +67,6 @@ class Rdma(unittest.TestCase):
             with open(table, "w", encoding="utf-8") as file:
                 json.dump(TABLE, file)
             cls.ran = guest.run(STEPS, programs, files=[table + ":/tiny.json"])
-
-    def passed(self, name):
-        self.assertEqual(self.ran[name].status, 0, str(self.ran[name]))
-        return self.ran[name].output
-
-    def refused(self, name, code, *parts):
-        ran = self.ran[name]
-        self.assertEqual(ran.status, code, str(ran))
-        for part in parts:
-            self.assertIn(part, ran.errors)
 
     def test_lookups_are_bit_exact_and_refusals_of_the_device_are_reported(self):
         output = self.passed("unit")

@@ -65,7 +65,7 @@ class Comparison:
     def measure(self):
         """Reads and gates of this machine, and the ends of the fit's intervals as reads files of their own."""
         run(os.path.join(self.bin, "slacktier-iobench"), "sweep", "--quick", "--disk", self.path("bench.image"), "--create", "64MiB",
-            "--table", self.path("table.json"), "--source", "buffered", "--threads-list", "1", "--batch", "32",
+            "--table", self.path("table.json"), "--source", self.options.source, "--threads-list", "1", "--batch", "32",
             "--ranks", "1", "--out", self.path("reads.json"), "-q")
         run(os.path.join(self.bin, "slacktier-probe"), "gates", "--device", "cpu", "--out", self.path("gates.json"))
         for end in ("lo", "hi"):
@@ -83,7 +83,10 @@ class Comparison:
     def draw(self, rng):
         cache = rng.choice([0, 0, 500, 3000])
         link = f"delayed:latency_us={rng.randrange(100, 900)},gb_per_s={rng.uniform(0.15, 1.5):.2f}"
-        disk = {"source": "buffered", "wrappers": [link], "cache_rows_per_rank": cache}
+        disk = {"source": self.options.source, "wrappers": [link], "cache_rows_per_rank": cache}
+        if self.options.source != "buffered":
+            del disk["wrappers"]
+            link = "none"
         w1, w14 = rng.uniform(0.3, 1.5), rng.uniform(2.0, 5.0)
         return {
             "windows": windows(w1, w14, w14 + rng.uniform(1, 4)), "link": link, "cache": cache,
@@ -116,6 +119,10 @@ class Comparison:
             if a["ranks"][0]["miss_pages_per_step"]["mean"] != b["ranks"][0]["miss_pages_per_step"]["mean"]:
                 sys.exit(f"sim_against_live: layer {a['k']}: pages differ")
         means = [m["slowdown"]["mean_ms"] for m in modelled]
+        if self.options.times:
+            with open(self.options.times, "a", encoding="utf-8") as file:
+                json.dump({"campaign": drawn["campaign"], "link": drawn["link"], "live": live, "modelled": modelled[1], "means": means}, file)
+                file.write("\n")
         return min(means) - HOST_MS, means[1], max(means) + HOST_MS, live["slowdown"]
 
 
@@ -125,6 +132,8 @@ def main():
     parser.add_argument("--configurations", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", help="Markdown table")
+    parser.add_argument("--source", default="buffered", help="buffered, behind drawn links; or uring or pread: the disk itself, and no link")
+    parser.add_argument("--times", help="file that gets, a line of JSON a configuration, both runs' times by layer")
     parser.add_argument("--untimed", action="store_true", help="check lookups, hits and pages only")
     options = parser.parse_args()
     rng = random.Random(options.seed)
@@ -146,7 +155,7 @@ def main():
             widths.append(hi - lo)
             errors.append(live["mean_ms"] - mean)
             campaign = drawn["campaign"]
-            lines.append(f"| {i + 1} | {campaign['workloads'][0]} | {campaign['sessions']} | {drawn['cache']} | {drawn['link'].split(':')[1]} "
+            lines.append(f"| {i + 1} | {campaign['workloads'][0]} | {campaign['sessions']} | {drawn['cache']} | {drawn['link'].split(':')[-1]} "
                          f"| {mean:+.2f} | {lo:+.2f} to {hi:+.2f} | {live['mean_ms']:+.2f} [{live['lo_ms']:+.2f}, {live['hi_ms']:+.2f}] | {'yes' if hit else 'no'} |")
             print(lines[-1], flush=True)
         if options.untimed:

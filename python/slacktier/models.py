@@ -92,9 +92,9 @@ def load(model, device, dtype, random_weights, layers_limit, overrides, batch, c
         made = torch_models.load(os.path.expanduser(model), device, dtype, random_weights, layers_limit, overrides, batch, context,
                                  seed)
     if getattr(made, "capture", False):
-        from slacktier import torch_models
+        from slacktier import torch_graphs
 
-        steps = torch_models.GraphSteps(made)
+        steps = torch_graphs.GraphSteps(made)
     else:
         steps = EagerSteps(made)
     number = next(_numbers)

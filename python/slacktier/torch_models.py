@@ -2,12 +2,11 @@
 
 import json
 import os
-import traceback
 
 import torch
 import transformers
 
-from slacktier import errors, models
+from slacktier import errors
 from slacktier.layers import decoder_layers
 
 DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
@@ -103,49 +102,6 @@ class HuggingFaceModel:
                     value.fill_(context)
                 else:
                     setattr(layer, key, context)
-
-
-class GraphSteps(models.EagerSteps):
-    """Captures the step by torch's graphs, in thread-local mode: other threads of the program use the runtime meanwhile."""
-
-    def stream(self):
-        return torch.cuda.current_stream().cuda_stream
-
-    def capture(self, hook):
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            for _ in range(2):  # lazily loaded modules and workspaces
-                self.model.step()
-                self.rewind()
-        torch.cuda.current_stream().wait_stream(side)
-        torch.cuda.synchronize()
-        graph = torch.cuda.CUDAGraph()
-        self.active = hook
-        try:
-            with torch.cuda.graph(graph, capture_error_mode="thread_local"):
-                hook(self.stream(), models.BEGIN)
-                self.model.step()
-                hook(self.stream(), models.END)
-        except errors.CheckFailed:
-            raise
-        except Exception as error:
-            raise errors.CheckFailed(f"the forward cannot be captured in a graph: {operation_of(error)}") from error
-        finally:
-            self.active = None
-        return graph
-
-    def replay(self, step):
-        self.rewind()
-        step.replay()
-        torch.cuda.synchronize()
-
-
-def operation_of(error):
-    """Which line of the model an exception of its forward comes from, and what it says."""
-    frames = [f for f in traceback.extract_tb(error.__traceback__) if f"{os.sep}torch{os.sep}" not in f.filename]
-    where = frames[-1] if frames else traceback.extract_tb(error.__traceback__)[-1]
-    return f"`{where.line}` ({os.path.basename(where.filename)}:{where.lineno}): {str(error).splitlines()[0]}"
 
 
 def load(name, device, dtype, random_weights, layers_limit, overrides, batch, context, seed):

@@ -22,7 +22,7 @@ except ImportError as missing:
 import unittest
 
 sys.path.insert(0, PACKAGE)
-from slacktier import errors, models, torch_models
+from slacktier import errors, models, torch_graphs
 from slacktier.layers import decoder_layers, owner
 
 PROBE = os.path.join(os.environ["SLACKTIER_BIN"], "slacktier-probe")
@@ -120,7 +120,7 @@ class Models(unittest.TestCase):
         try:
             raise RuntimeError("operation not permitted when stream is capturing")
         except RuntimeError as error:
-            self.assertRegex(torch_models.operation_of(error), r"`raise RuntimeError.*torch_models.py:\d+\): operation not permitted")
+            self.assertRegex(torch_graphs.operation_of(error), r"`raise RuntimeError.*torch_models.py:\d+\): operation not permitted")
 
     def test_the_program(self):
         if sys.prefix == sys.base_prefix:

@@ -91,14 +91,12 @@ Measurement measure(Load& load, const std::vector<std::vector<LayerPages>>& poin
       Nanos reading = 0;
       try {
         if (options.period == 0) {
-          Nanos last = called;
           if (go_on())
             load.run_back_to_back(point.pages, batch, batches, [&](const BatchTime& time) {
-              last = time.end;
+              reading = time.end - called;
               take(time);
               return go_on();
             });
-          reading = last - called;
         } else {
           for (; go_on(); intended += options.period) {
             const BatchTime time = load.run(point.pages, batch + ran, intended);

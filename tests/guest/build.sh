@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Packs the file system of a tiny Linux guest in which one command runs under a stock Debian kernel that has
 #   - the NVMe driver, for disks that are attached to it;
-#   - a software RoCE device "rxe0": the kernel's real RDMA stack, without RDMA hardware.
+#   - a software RoCE device "rxe0": the kernel's real RDMA stack, without RDMA hardware, on a network card where one is attached.
 # Nothing is installed, and this machine's own kernel is left alone. ci/setup_guest.sh comes first.
 #
 #   build.sh -g GUEST -o INITRAMFS [-b BINARY]... [-f FILE[:DEST]]... [-m MODULE]... 'COMMAND'
@@ -20,7 +20,7 @@ PATH=$PATH:/usr/sbin:/sbin
 usage() { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p}' "$0" >&2; exit 2; }
 die() { echo "tests/guest/build.sh: $*" >&2; exit 1; }
 
-guest='' out='' binaries=() files=() modules=(nvme dummy rdma_rxe rdma_ucm)
+guest='' out='' binaries=() files=() modules=(nvme dummy virtio_pci virtio_net rdma_rxe rdma_ucm)
 while getopts g:o:b:f:m: option; do
   case $option in
     g) guest=$OPTARG ;;
@@ -96,7 +96,7 @@ echo 'root:x:0:' >"$root/etc/group"
 echo '127.0.0.1 localhost' >"$root/etc/hosts"
 
 # Kernel modules, with all that they depend on. rxe asks for crc32 only by the algorithm's name; the 9p ones are for /share.
-for module in "${modules[@]}" crc32_generic crc32_pclmul virtio_pci 9pnet_virtio 9p; do
+for module in "${modules[@]}" crc32_generic crc32_pclmul 9pnet_virtio 9p; do
   modprobe -d "$tree" -S "$version" --show-depends "$module" | sed -n 's/^insmod \([^ ]*\).*/\1/p'
 done | sort -u >"$work/modules"
 while read -r file; do put "$file" "${file#"$tree"}"; done <"$work/modules"
@@ -125,14 +125,19 @@ finish() { exec >/dev/ttyS1 2>&1; echo "$1"; sync; exec >/dev/null; poweroff -f;
 need() { "$@" || { echo "guest: failed: $*"; finish 125; }; }
 
 for module in $modules; do need modprobe "$module"; done
-# rxe needs a network device below it; a dummy one does, for packets to our own address are looped back inside rxe. An MTU
-# of 9000 allows each RDMA path MTU, up to 4096.
+# rxe needs a network device below it; without a card a dummy one does, for packets to our own address are looped back inside rxe. An
+# MTU of 9000 allows each RDMA path MTU, up to 4096.
 need ip link set lo up
-need ip link add roce0 mtu 9000 type dummy
-need ip addr add 192.0.2.1/24 dev roce0
-need ip link set roce0 up
-need rdma link add rxe0 type rxe netdev roce0
-for module in virtio_pci 9pnet_virtio 9p; do need modprobe "$module"; done
+below=eth0
+if [ ! -e /sys/class/net/eth0 ]; then
+  below=roce0
+  need ip link add roce0 type dummy
+fi
+need ip link set "$below" mtu 9000
+need ip addr add "$(sed -n 's/.*guest_address=\([0-9.]*\).*/\1/p' /proc/cmdline)/24" dev "$below"
+need ip link set "$below" up
+need rdma link add rxe0 type rxe netdev "$below"
+for module in 9pnet_virtio 9p; do need modprobe "$module"; done
 need mount -t 9p -o trans=virtio,version=9p2000.L,msize=131072 share /share
 tries=0  # disks turn up a bit later
 until [ "$(ls -d /sys/block/nvme* 2>/dev/null | wc -l)" -ge "$(sed -n 's/.*guest_disks=\([0-9]*\).*/\1/p' /proc/cmdline)" ]; do

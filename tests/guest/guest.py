@@ -1,4 +1,4 @@
-"""A virtual machine for tests of what a container has not: NVMe disks that may be written and pulled out, and soft-RoCE.
+"""A virtual machine for tests of what a container has not: NVMe disks that may be written and pulled out, soft-RoCE, another host.
 
 One boot (some ten seconds, for all of it is emulated) runs many steps:
 
@@ -6,7 +6,9 @@ One boot (some ten seconds, for all of it is emulated) runs many steps:
     outcome["devices"].status, .output, .errors
 
 A step is a shell script; what it leaves running in the background (command &) lives on through later steps. Files under /share come
-back: outcome.file("NAME"). Timings inside mean nothing, and on a busy machine all of it may take minutes.
+back: outcome.file("NAME"). Where a step is on PEER, a second machine starts beside the first, with a cable between them (eth0: 192.0.2.1,
+192.0.2.2 at the peer; rxe0 upon it): one runs its step while the other waits. Timings inside mean nothing, and on a busy machine all of
+it may take minutes.
 
 Exit status of a test that calls guest.main(): 0 passed, 77 skipped where no guest can be had (says why), 1 failed.
 """
@@ -14,6 +16,7 @@ Exit status of a test that calls guest.main(): 0 passed, 77 skipped where no gue
 import dataclasses
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -25,14 +28,21 @@ GUEST = os.path.join(os.path.dirname(os.path.dirname(HERE)), "build", "guest")
 PROGRAMS = os.environ.get("SLACKTIER_BIN", "")
 BUILD = os.environ.get("SLACKTIER_BUILD", "")
 
+FIRST, PEER = "first", "peer"
+
 RUN_STEPS = """
-status=0
+host=$(sed -n 's/.*guest_host=\\([a-z]*\\).*/\\1/p' /proc/cmdline)
 for step in /share/steps/*.sh; do
   name=${step##*/}; name=${name%.sh}
+  if [ "${name##*.}" != "$host" ]; then
+    until [ -e "/share/steps/$name.status" ]; do sleep 0.1; done
+    continue
+  fi
   echo "guest: $name"
   ran=0
   dash "$step" >"/share/steps/$name.out" 2>"/share/steps/$name.err" || ran=$?
-  echo "$ran" >"/share/steps/$name.status"
+  echo "$ran" >"/share/steps/$name.ran"
+  mv "/share/steps/$name.ran" "/share/steps/$name.status"
 done
 """
 
@@ -41,6 +51,7 @@ done
 class Step:
     name: str
     script: str
+    host: str = FIRST
 
 
 @dataclasses.dataclass
@@ -91,7 +102,8 @@ def require():
 
 def run(steps, programs=(), disks=(Disk(),), files=(), modules=(), parameters="", seconds=840, memory_mib=768, cpus=2):
     """Boots, runs the steps one after another, powers off. Raises Missing, or RuntimeError with the console when a step did
-    not end in time or the guest failed. `parameters`: of the kernel and its modules, such as nvme.poll_queues=1."""
+    not end in time or the guest failed. `parameters`: of the kernel and its modules, such as nvme.poll_queues=1. Disks are the
+    first machine's."""
     require()
     with tempfile.TemporaryDirectory(prefix="guest-", dir=BUILD or None) as scratch:
         share = os.path.join(scratch, "share")
@@ -99,7 +111,7 @@ def run(steps, programs=(), disks=(Disk(),), files=(), modules=(), parameters=""
         # Disks by serial number: which of several comes first is the kernel's choice.
         names = ("mkdir -p /dev/disks\nfor block in /sys/block/nvme*; do\n"
                  "  ln -sf \"/dev/${block##*/}\" \"/dev/disks/$(cat \"$block/device/serial\" | tr -d ' ')\"\ndone\n")
-        scripts = [f"{number:03}-{step.name}" for number, step in enumerate(steps)]
+        scripts = [f"{number:03}-{step.name}.{step.host}" for number, step in enumerate(steps)]
         for name, step in zip(scripts, steps):
             with open(os.path.join(share, "steps", name + ".sh"), "w", encoding="utf-8") as file:
                 file.write(step.script + "\n")
@@ -108,20 +120,23 @@ def run(steps, programs=(), disks=(Disk(),), files=(), modules=(), parameters=""
             for value in values:
                 build += [flag, value]
         subprocess.run([*build, names + RUN_STEPS], check=True, stdin=subprocess.DEVNULL)
-        console, status = boot(scratch, share, disks, parameters, seconds, memory_mib, cpus)
+        machines = [Machine(FIRST, scratch, share, disks, parameters, memory_mib, cpus)]
+        if any(step.host == PEER for step in steps):
+            machines.append(Machine(PEER, scratch, share, (), parameters, memory_mib, 1))
+        run_machines(machines, seconds)
         ran = {}
         for name, step in zip(scripts, steps):
             path = os.path.join(share, "steps", name)
             if not os.path.exists(path + ".status"):
-                raise RuntimeError(f"step {step.name} did not end ({status}); the guest's console:\n{console}\n"
-                                   f"{text(path + '.out')}{text(path + '.err')}")
+                told = "".join(f"\n{machine.name}: status {machine.status()}, console:\n{machine.said()}" for machine in machines)
+                raise RuntimeError(f"step {step.name} did not end{told}\n{text(path + '.out')}{text(path + '.err')}")
             ran[step.name] = Ran(int(text(path + ".status")), text(path + ".out"), text(path + ".err"))
         left = {}
         for name in os.listdir(share):
             if os.path.isfile(os.path.join(share, name)):
                 with open(os.path.join(share, name), "rb") as file:
                     left[name] = file.read()
-        return Outcome(ran, left, console)
+        return Outcome(ran, left, machines[0].said())
 
 
 def text(path):
@@ -131,40 +146,76 @@ def text(path):
         return file.read()
 
 
-def boot(scratch, share, disks, parameters, seconds, memory_mib, cpus):
-    """Runs qemu; the console's text and the guest's exit status (None: it told none in time)."""
-    console, status = os.path.join(scratch, "console"), os.path.join(scratch, "status")
-    command = ["qemu-system-x86_64", "-machine", "q35",
-               # Emulation works everywhere; a hypervisor, even where there is one, may refuse or hang such a guest. All that can be
-               # emulated, AVX2 included, short of one more level of page tables.
-               "-accel", "tcg,thread=multi", "-cpu", "max,la57=off", "-smp", str(cpus), "-m", str(memory_mib),
-               "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
-               # The second serial port carries the exit status and nothing else, so that nothing printed can pass for it.
-               "-serial", "file:" + console, "-serial", "file:" + status,
-               "-kernel", os.path.join(GUEST, "kernel"), "-initrd", os.path.join(scratch, "initramfs"),
-               # A panic ends qemu, as -no-reboot has it.
-               "-append", f"console=ttyS0 quiet panic=-1 oops=panic mitigations=off guest_disks={len(disks)} {parameters}",
-               "-virtfs", f"local,path={share},mount_tag=share,security_model=none"]
-    for number, disk in enumerate(disks):
-        image = os.path.join(scratch, f"disk-{number}")
-        with open(image, "wb") as file:
-            file.truncate(disk.mib << 20)
-        command += ["-drive", f"file={image},format=raw,if=none,id=disk{number}",
-                    "-device", f"nvme,drive=disk{number},serial={disk.serial},logical_block_size={disk.sector},"
-                               f"physical_block_size={max(disk.sector, 512)}"]
-    with open(os.path.join(scratch, "qemu"), "wb") as said:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=said, stderr=said)
-        try:
-            process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            pass
-        finally:
-            process.kill()
-            process.wait()
-    told = "".join(c for c in text(status) if c.isdigit())
-    if told == "125":
-        raise RuntimeError("the guest could not be set up; its console:\n" + text(console))
-    return text(console) + text(os.path.join(scratch, "qemu")), int(told) if told else None
+class Machine:
+    """One qemu, described; started by start()."""
+
+    def __init__(self, name, scratch, share, disks, parameters, memory_mib, cpus):
+        self.name, self.scratch, self.process = name, scratch, None
+        address = "192.0.2.1" if name == FIRST else "192.0.2.2"
+        self.command = [
+            "qemu-system-x86_64", "-machine", "q35",
+            # Emulation works everywhere; a hypervisor, even where there is one, may refuse or hang such a guest. All that can be
+            # emulated, AVX2 included, short of one more level of page tables.
+            "-accel", "tcg,thread=multi", "-cpu", "max,la57=off", "-smp", str(cpus), "-m", str(memory_mib),
+            "-nodefaults", "-no-user-config", "-no-reboot", "-display", "none",
+            # The second serial port carries the exit status and nothing else, so that nothing printed can pass for it.
+            "-serial", "file:" + self.path("console"), "-serial", "file:" + self.path("status"),
+            "-kernel", os.path.join(GUEST, "kernel"), "-initrd", os.path.join(scratch, "initramfs"),
+            # A panic ends qemu, as -no-reboot has it.
+            "-append", f"console=ttyS0 quiet panic=-1 oops=panic mitigations=off guest_disks={len(disks)} guest_host={name} "
+                       f"guest_address={address} {parameters}",
+            "-virtfs", f"local,path={share},mount_tag=share,security_model=none"]
+        for number, disk in enumerate(disks):
+            image = os.path.join(scratch, f"disk-{number}")
+            with open(image, "wb") as file:
+                file.truncate(disk.mib << 20)
+            self.command += ["-drive", f"file={image},format=raw,if=none,id=disk{number}",
+                             "-device", f"nvme,drive=disk{number},serial={disk.serial},logical_block_size={disk.sector},"
+                                        f"physical_block_size={max(disk.sector, 512)}"]
+
+    def path(self, what):
+        return os.path.join(self.scratch, f"{what}-{self.name}")
+
+    def start(self, cable=None):
+        """`cable`: one end of a pair of connected sockets, which carry the network's frames."""
+        network = [] if cable is None else [
+            "-netdev", f"socket,id=cable,fd={cable.fileno()}",
+            "-device", f"virtio-net-pci,netdev=cable,mac=52:54:00:00:00:0{1 if self.name == FIRST else 2},romfile="]
+        with open(self.path("qemu"), "wb") as said:
+            self.process = subprocess.Popen([*self.command, *network], stdin=subprocess.DEVNULL, stdout=said, stderr=said,
+                                            pass_fds=[] if cable is None else [cable.fileno()])
+
+    def said(self):
+        return text(self.path("console")) + text(self.path("qemu"))
+
+    def status(self):
+        """The guest's exit status; None: it told none."""
+        told = "".join(c for c in text(self.path("status")) if c.isdigit())
+        return int(told) if told else None
+
+
+def run_machines(machines, seconds):
+    """Runs them until all have ended, at most so long; what still runs then is killed."""
+    ends = socket.socketpair() if len(machines) > 1 else [None]
+    until, alone = time.monotonic() + seconds, False
+    try:
+        for machine, end in zip(machines, ends):
+            machine.start(end)
+            if end is not None:
+                end.close()
+        while (running := [machine.process.poll() is None for machine in machines].count(True)) and time.monotonic() < until:
+            if running < len(machines) and not alone:
+                alone = True
+                until = min(until, time.monotonic() + 60)  # the other has little left to do, or waits in vain
+            time.sleep(0.05)
+    finally:
+        for machine in machines:
+            if machine.process:
+                machine.process.kill()
+                machine.process.wait()
+    for machine in machines:
+        if machine.status() == 125:
+            raise RuntimeError(f"the guest ({machine.name}) could not be set up; its console:\n{machine.said()}")
 
 
 class Checks(unittest.TestCase):

@@ -40,9 +40,10 @@ class RdmaSource final : public RemoteSource {
   ~RdmaSource() override { stop(); }
 
   std::string describe() const override {
-    return fmt::format("rdma {}, read depth {}, {} granularity, {} thread(s) x {} queue pair(s) to each of {}",
-                       device_.describe(), depth_.load(), to_string(options_.remote.granularity), threads_, queue_pairs_,
-                       fmt::join(pages_.servers(), ", "));
+    const int mtu = 128 << mtu_.load(), own = 128 << device_.port().mtu;
+    return fmt::format("rdma {}{}, read depth {}, {} granularity, {} thread(s) x {} queue pair(s) to each of {}",
+                       device_.describe(), mtu == own ? "" : fmt::format(" ({} in effect)", mtu), depth_.load(),
+                       to_string(options_.remote.granularity), threads_, queue_pairs_, fmt::join(pages_.servers(), ", "));
   }
   std::size_t registered_bytes() const override { return 0; }  // the pool, which is counted as what it is
 
@@ -106,6 +107,7 @@ class RdmaSource final : public RemoteSource {
     }
     reader.memory = attached->memory;
     depth_ = attached->depth;
+    mtu_ = attached->mtu;
   }
 
   // A queue pair that is destroyed writes nothing more, whatever was still under way.
@@ -248,7 +250,7 @@ class RdmaSource final : public RemoteSource {
   const VerbsDevice device_;
   const std::uint32_t queue_pairs_, work_;
   MemoryRegion region_;
-  std::atomic<std::uint32_t> depth_{0};
+  std::atomic<std::uint32_t> depth_{0}, mtu_{0};  // as agreed with the server that answered last
 };
 
 }  // namespace

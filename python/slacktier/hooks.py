@@ -29,10 +29,13 @@ class TorchRuntime:
 
 
 def batch_of(arguments, keywords):
-    """Sequences of a forward: the first dimension of its first tensor; (batch, whether it is a decode-only step)."""
+    """(sequences, whether it is a decode-only step) of a forward, by its first tensor: token ids (sequences) or (sequences, tokens), or
+    hidden states, which have one dimension more."""
     for value in [*keywords.values(), *arguments]:
         shape = getattr(value, "shape", None)
         if shape is not None and len(shape) > 0:
+            if len(shape) > 1 and getattr(value, "is_floating_point", bool)():
+                shape = shape[:-1]
             return int(shape[0]), len(shape) < 2 or int(shape[1]) == 1
         if isinstance(value, (list, tuple)):
             return len(value), True

@@ -6,8 +6,8 @@ import os
 import torch
 import transformers
 
-from slacktier import errors
-from slacktier.layers import decoder_layers
+from slacktier import capturable, errors
+from slacktier.torch_step import HuggingFaceModel
 
 DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
 
@@ -40,6 +40,9 @@ def _config(name, overrides, layers_limit):
         for key, value in list(vars(text).items()):
             if isinstance(value, list) and len(value) == whole:
                 setattr(text, key, value[:layers_limit])
+        # The last layers' own: those that take their keys from earlier ones.
+        if shared := getattr(text, "num_kv_shared_layers", 0):
+            text.num_kv_shared_layers = max(0, shared - (whole - text.num_hidden_layers))
     return config, whole
 
 
@@ -59,49 +62,6 @@ def _override(config, override):
     except json.JSONDecodeError:
         pass
     setattr(target, path[-1], value)
-
-
-class HuggingFaceModel:
-    """One token for each of `batch` sequences with `context` tokens before it."""
-
-    def __init__(self, model, batch, context, name, label):
-        self.model, self.name, self.label = model, name, label
-        device = next(model.parameters()).device
-        self.capture = device.type != "cpu"
-        config = model.config.get_text_config()
-        self.tokens = torch.ones((batch, 1), dtype=torch.long, device=device)
-        self.position = torch.full((batch, 1), context, dtype=torch.long, device=device)
-        # Room beyond the step: warm-ups run before the first rewind.
-        try:
-            self.cache = transformers.StaticCache(config=config, max_cache_len=context + 16)
-        except KeyError as error:
-            raise errors.CheckFailed(f"{name}: the step cannot be captured: transformers {transformers.__version__} has no static cache for "
-                                     f"layers of kind {error}") from error
-        self.kept = []
-        with torch.inference_mode():
-            self.layers = decoder_layers(model, self.step)  # and makes the cache's tensors
-        for layer in self.cache.layers:
-            for key, value in vars(layer).items():
-                if "cumulative_length" in key and value is not None:
-                    if isinstance(value, torch.Tensor):
-                        value.fill_(context)
-                    else:
-                        setattr(layer, key, context)
-                    self.kept.append((layer, key, context))
-
-    def step(self):
-        with torch.inference_mode():
-            return self.model(input_ids=self.tokens, position_ids=self.position, past_key_values=self.cache, use_cache=True).logits
-
-    def rewind(self):
-        """A step advances the cache; without this it runs off its end after a few."""
-        with torch.inference_mode():
-            for layer, key, context in self.kept:
-                value = getattr(layer, key)
-                if isinstance(value, torch.Tensor):
-                    value.fill_(context)
-                else:
-                    setattr(layer, key, context)
 
 
 def load(name, device, dtype, random_weights, layers_limit, overrides, batch, context, seed):
@@ -131,10 +91,11 @@ def load(name, device, dtype, random_weights, layers_limit, overrides, batch, co
     except (torch.OutOfMemoryError, MemoryError) as error:
         raise errors.EnvironmentLacks(f"--model {name}: {str(error).splitlines()[0] or 'not enough memory'}: take a part with --layers-limit, "
                                       "or a smaller --dtype") from error
+    changes = capturable.prepare(model, random_weights)
     layers = config.get_text_config().num_hidden_layers
     label = f"{type(model).__name__}, {'random weights' if random_weights else 'its weights'}, {dtype}, {layers} of {whole} layers"
-    label += f", torch {torch.__version__}, transformers {transformers.__version__}"
+    label += f", torch {torch.__version__}, transformers {transformers.__version__}" + "".join(f", {change}" for change in changes)
     try:
-        return HuggingFaceModel(model.eval(), batch, context, os.path.basename(name.rstrip("/")) or name, label)
+        return HuggingFaceModel(model.eval(), batch, context, os.path.basename(name.rstrip("/")) or name, label, seed)
     except torch.OutOfMemoryError as error:
         raise errors.EnvironmentLacks(f"--batch {batch}: {str(error).splitlines()[0]}: take a smaller batch or context") from error

@@ -200,6 +200,17 @@ class Plugins(unittest.TestCase):
         native, = Native.made
         self.assertEqual(native.calls, step_of(16))
 
+    def test_a_forward_tells_its_batch(self):
+        from slacktier.hooks import batch_of
+
+        def tensor(*shape, floating=False):
+            return types.SimpleNamespace(shape=shape, is_floating_point=lambda: floating)
+
+        for given, wanted in [((tensor(8),), (8, True)), ((tensor(8, 1),), (8, True)), ((tensor(8, 20),), (8, False)),
+                              ((tensor(8, 64, floating=True),), (8, True)), ((tensor(8, 1, 64, floating=True),), (8, True)),
+                              ((tensor(8, 20, 64, floating=True),), (8, False)), (([0] * 4,), (4, True)), ((), (1, True))]:
+            self.assertEqual(batch_of(given, {}), wanted)
+
     def test_attach_needs_a_directory(self):
         with unittest.mock.patch.dict(os.environ, {"SLACKTIER_ATTACH": ""}):
             with self.assertRaisesRegex(errors.UsageError, "SLACKTIER_ATTACH"):

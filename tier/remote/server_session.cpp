@@ -26,14 +26,12 @@ std::string difference(const Wanted& wanted, const ImageHeader& header) {
 
 void ServerSession::received(View bytes) {
   if (state_ == State::over) return;
-  View input = bytes;
-  if (!input_.empty()) {
-    input_.insert(input_.end(), bytes.begin(), bytes.end());
-    input = input_;
-  }
+  const std::size_t held = input_.size();
+  input_.resize(held + bytes.size());
+  std::ranges::copy(bytes, input_.begin() + static_cast<std::ptrdiff_t>(held));
   std::size_t used = 0;
-  while (state_ != State::over && used < input.size()) {
-    const Parsed parsed = parse_frame(input.subspan(used));
+  while (state_ != State::over && used < input_.size()) {
+    const Parsed parsed = parse_frame(View(input_).subspan(used));
     if (parsed.state == Parsed::State::more) break;
     if (parsed.state == Parsed::State::bad) {
       refuse(Refusal::malformed, parsed.problem);
@@ -42,13 +40,8 @@ void ServerSession::received(View bytes) {
     handle(parsed.frame);
     used += parsed.bytes;
   }
-  if (state_ == State::over) {
-    input_.clear();
-  } else if (input_.empty()) {
-    input_.assign(input.begin() + static_cast<std::ptrdiff_t>(used), input.end());
-  } else {
-    input_.erase(input_.begin(), input_.begin() + static_cast<std::ptrdiff_t>(used));
-  }
+  if (state_ == State::over) used = input_.size();
+  input_.erase(input_.begin(), input_.begin() + static_cast<std::ptrdiff_t>(used));
 }
 
 void ServerSession::handle(const Frame& frame) {

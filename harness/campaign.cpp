@@ -151,4 +151,11 @@ std::optional<PaperValue> paper_value(const Campaign& campaign, const std::strin
   return value;
 }
 
+void require_one_placement(const Campaign& campaign, const std::string& option) {
+  if (campaign.placements.size() == 2) return;
+  throw UsageError(
+      fmt::format("{}: it belongs to one placement, the campaign has {} beside the baseline: give the one with --placement",
+                  option, campaign.placements.size() - 1));
+}
+
 }  // namespace slacktier

@@ -56,5 +56,7 @@ std::vector<Campaign> built_in_campaigns();
 // Throws UsageError naming the field when the values make no runnable campaign (no baseline first, fewer than 2 blocks,
 // ...).
 void validate(const Campaign& campaign);
+// Throws UsageError naming `option`, which changes a placement while it runs, unless there is one beside the baseline.
+void require_one_placement(const Campaign& campaign, const std::string& option);
 
 }  // namespace slacktier

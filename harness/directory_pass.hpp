@@ -51,25 +51,20 @@ class DirectoryPasses {
   // ends a pass with Interrupted.
   DirectoryPasses(const StepTrace& trace, const TableSpec& spec, const Campaign& campaign,
                   std::vector<std::uint32_t> disk_counts, std::function<bool()> stop = {});
-  ~DirectoryPasses();
 
   // Runs the pass, or hands out what it was. One directory is held at a time. Throws what LayerCore throws, UsageError for a
   // file of hot rows or a seen-set that does not fit.
   const PassResult& at(const PassKey& key);
 
  private:
-  PassResult run(const PassKey& key);
-  std::span<const std::uint32_t> rows_of(std::size_t layer_index, std::span<const std::uint32_t> context);
-  std::span<const std::uint32_t> active_context(const StepView& step);
+  PassResult run(const PassKey& key) const;
 
   const StepTrace& trace_;
   const TableSpec& spec_;
   const Campaign& campaign_;
   std::vector<std::uint32_t> disk_counts_;
   std::function<bool()> stop_;
-  std::unique_ptr<RowHash> hash_;
   std::map<PassKey, PassResult> results_;
-  std::vector<std::uint32_t> rows_, active_context_;
 };
 
 }  // namespace slacktier

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -15,6 +16,7 @@
 #include "harness/interleave.hpp"
 #include "harness/resident_tables.hpp"
 #include "harness/rig.hpp"
+#include "harness/split_search.hpp"
 #include "platforms/error.hpp"
 #include "platforms/host.hpp"
 #include "platforms/preflight.hpp"
@@ -45,6 +47,11 @@ class WorkloadRun {
       progress.advance(campaign.warm_steps);
       if (!options.control.empty() && rigs_.size() > 1) rigs_.back()->tier().watch_control(options.control);
     }
+    if (options.controller) {
+      std::error_code ignored;
+      std::filesystem::remove(options.control, ignored);  // of a run before; this one begins with the placement's split
+      search_ = std::make_unique<SplitSearch>(campaign.placements.back());
+    }
     for (const auto& placement : campaign.placements) run_order_[placement.name].reserve(campaign.blocks);
   }
 
@@ -65,12 +72,16 @@ class WorkloadRun {
         for (std::uint64_t s = 0; s < per_block; ++s) {
           if (options_.stop && options_.stop()) throw Interrupted();
           rig.step(trace_.step(campaign_.warm_steps + block * per_block + s), s >= campaign_.lead_steps);
+          if (search_ && r + 1 == rigs_.size() && s >= campaign_.lead_steps) let_controller_see(rig);
           progress.advance();
           tell_control_news();
         }
       }
     }
   }
+
+  // What the split controller saw and where it ended; null without one.
+  Json controller() const { return search_ ? search_->describe() : Json(); }
 
   // Whole blocks that every placement has: an interrupted or failed run is compared on these.
   std::size_t common_blocks() const {
@@ -113,6 +124,12 @@ class WorkloadRun {
   }
 
  private:
+  void let_controller_see(const Rig& rig) {
+    double stalled_us = 0;
+    for (const LayerSamples& layer : rig.layers()) stalled_us += layer.stall_us.back();
+    if (search_->step(stalled_us / 1e3)) write_text_file(options_.control, search_->control_file());
+  }
+
   std::string describe(const Rig& rig, const ControlNews& news) const {
     const std::string at = fmt::format("{}, before its step {}", rig.placement().name, news.epoch);
     return news.problem.empty() ? fmt::format("{}: {} applied (change {})", at, options_.control, news.generation)
@@ -189,6 +206,7 @@ class WorkloadRun {
   const StepTrace& trace_;
   std::vector<std::unique_ptr<Rig>> rigs_;
   std::map<std::string, std::vector<double>> run_order_;
+  std::unique_ptr<SplitSearch> search_;
   std::size_t told_ = 0;  // control news that were said
 };
 
@@ -228,13 +246,12 @@ Json settings_of(const Campaign& campaign, const TableSpec& spec, const Images& 
 
 }  // namespace
 
-RunOutcome run_campaign(Device& device, const Campaign& campaign, const RunOptions& options) {
-  validate(campaign);
-  if (!options.control.empty() && campaign.placements.size() != 2)
-    throw UsageError(
-        fmt::format("--control {}: it belongs to one placement, the campaign has {} beside the baseline: give "
-                    "the one with --placement",
-                    options.control, campaign.placements.size() - 1));
+RunOutcome run_campaign(Device& device, const Campaign& asked, const RunOptions& options) {
+  validate(asked);
+  if (options.controller || !options.control.empty())
+    require_one_placement(asked, options.controller ? "--controller" : "--control " + options.control);
+  Campaign campaign = asked;
+  if (options.controller) campaign.placements.back() = with_room_to_split(campaign.placements.back());
   const TableSpec spec = load_table_spec(campaign.table);
   const int depth = static_cast<int>(options.model.layer_time.size());
   for (const auto& layer : spec.layers)
@@ -324,6 +341,7 @@ RunOutcome run_campaign(Device& device, const Campaign& campaign, const RunOptio
     record_activity(envelope.settings, workload.name, run, "end");
     run.report(results);
     for (const Warning& warning : run.control_warnings()) envelope.warnings.push_back(warning);
+    if (options.controller) envelope.settings["controller"][workload.name] = run.controller();
     outcome.mismatches += run.mismatches();
     if (run.mismatches() > 0) envelope.warnings.push_back({"mismatches", run.first_mismatch(), ""});
     if (outcome.interrupted || !outcome.failure.empty()) break;

@@ -21,7 +21,8 @@ struct RunOptions {
   std::string token_map;            // file of the table's token map, for traces of raw ids
   std::uint64_t verify_sample = 0;  // pages of each image that are compared with the rows' origin before the first step
   std::string samples_dir;          // raw step times as .npy files beside the result; empty: none are kept
-  std::string control;  // control file that the one placement beside the baseline follows while it runs; empty: none
+  std::string control;      // control file that the one placement beside the baseline follows while it runs; empty: none
+  bool controller = false;  // a split controller writes that file (harness/split_search.hpp)
   bool quiet = false;
   std::function<bool()> stop;  // asked between steps; true ends the run with what is there
 };

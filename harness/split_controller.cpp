@@ -71,9 +71,12 @@ void SplitController::observe(double step_ms) {
   next_try();
 }
 
+std::uint64_t split_rows(double share, std::uint64_t rows_per_rank) {
+  return static_cast<std::uint64_t>(std::llround(std::clamp(share, 0.0, 1.0) * static_cast<double>(rows_per_rank)));
+}
+
 std::string split_control_file(int first, int second, double share, std::uint64_t rows_per_rank) {
-  const auto rows =
-      static_cast<std::uint64_t>(std::llround(std::clamp(share, 0.0, 1.0) * static_cast<double>(rows_per_rank)));
+  const std::uint64_t rows = split_rows(share, rows_per_rank);
   Json file;
   file["schema"] = "slacktier/control/1.0";
   file["results"]["layers"][std::to_string(first)]["cache_rows_per_rank"] = rows;

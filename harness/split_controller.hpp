@@ -40,6 +40,8 @@ class SplitController {
   bool known_ = false, holding_ = false;
 };
 
+// Rows of `rows_per_rank` that the first layer has at share f.
+std::uint64_t split_rows(double share, std::uint64_t rows_per_rank);
 // The control file that gives `first` the share f of `rows_per_rank` and `second` the rest.
 std::string split_control_file(int first, int second, double share, std::uint64_t rows_per_rank);
 

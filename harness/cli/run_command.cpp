@@ -9,9 +9,10 @@
 #include <memory>
 
 #include "harness/cli/commands.hpp"
+#include "harness/cli/run_arguments.hpp"
 #include "harness/cli/run_simulated.hpp"
-#include "harness/paper_run.hpp"
 #include "harness/run.hpp"
+#include "harness/sim.hpp"
 #include "platforms/error.hpp"
 #include "platforms/gpu_monitor.hpp"
 #include "platforms/host.hpp"
@@ -27,52 +28,6 @@ namespace slacktier {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct RunArguments {
-  std::string campaign = "quickstart", placement, windows, device = "cpu", gate = "auto", work = "spin", format = "table",
-              gates, reads, report, out, scratch = "slacktier-scratch";
-  std::vector<std::string> traces, disks;
-  std::string token_map, control, rows, verify_sample, workloads, rank, sessions, q, blocks, block_steps, warm_steps, seed,
-      prefill, prefill_chunk, output, source, granularity;
-  RemoteOptions remote;
-  std::uint64_t size = 0;
-  std::uint64_t memory_limit = 0;
-  int model_layers = 0;
-  double step_ms = 0;
-  bool top_up = false, dry_run = false, quiet = false, verbose = false, no_check = false, redact = false, list = false,
-       no_graph = false;
-};
-
-// "agent=FILE" or "FILE", whose name up to the first dot names the workload. Several files of one name form one workload.
-void apply_traces(Campaign& campaign, const std::vector<std::string>& traces) {
-  if (traces.empty()) return;
-  campaign.workloads.clear();
-  for (const auto& trace : traces) {
-    const auto equals = trace.find('=');
-    const std::string path = equals == std::string::npos ? trace : trace.substr(equals + 1);
-    const std::string file = fs::path(path).filename().string();
-    const std::string name = equals == std::string::npos ? file.substr(0, file.find('.')) : trace.substr(0, equals);
-    auto found =
-        std::find_if(campaign.workloads.begin(), campaign.workloads.end(), [&](const auto& w) { return w.name == name; });
-    if (found == campaign.workloads.end()) found = campaign.workloads.insert(found, Workload{name, {}});
-    found->traces.push_back(path);
-  }
-}
-
-template <class T>
-void apply_number(const std::string& text, const char* option, T& field) {
-  if (text.empty()) return;
-  std::size_t used = 0;
-  unsigned long long value = 0;
-  try {
-    value = std::stoull(text, &used);
-  } catch (const std::exception&) {
-    used = 0;
-  }
-  if (used != text.size() || text[0] == '-' || value > std::numeric_limits<T>::max())
-    throw UsageError(fmt::format("{} {}: a whole number is needed", option, text));
-  field = static_cast<T>(value);
-}
 
 Campaign campaign_of(const RunArguments& arguments) {
   Campaign campaign = load_campaign(arguments.campaign);
@@ -140,86 +95,6 @@ std::unique_ptr<Device> open_with_gates(const RunArguments& arguments) {
   return device;
 }
 
-void print_tables(const RunArguments& arguments, const Envelope& results, bool prefill_reads) {
-  const TableFormat format = parse_table_format(arguments.format);
-  const Table overhead = format == TableFormat::text ? overhead_table(results) : full_table(results);
-  fmt::print("{}\n", render(overhead, format));
-  if (arguments.verbose || format == TableFormat::text) fmt::print("{}\n", render(layer_table(results), format));
-  if (prefill_reads && (arguments.verbose || format == TableFormat::text))
-    fmt::print("{}\n", render(prefill_table(results), format));
-}
-
-// On the virtual clock: no device, no disk, no image.
-int run_simulated(const RunArguments& arguments, const Invocation& invocation, const Campaign& campaign,
-                  const StepModel& model, const fs::path& out, const std::string& samples_dir) {
-  if (!arguments.control.empty())
-    throw UsageError("--control: a control file is followed by a live tier: leave it out with --device sim");
-  SimOptions options = sim_options(arguments.reads, arguments.gates);
-  options.model = model;
-  options.token_map = arguments.token_map;
-  options.samples_dir = samples_dir;
-  options.quiet = arguments.quiet;
-  if (!arguments.rank.empty()) options.ranks = {campaign.rank};
-  Envelope results = simulate_campaign(campaign, options);
-  results.provenance = provenance({"slacktier-harness run", invocation.argv, campaign.seed,
-                                   static_cast<std::int64_t>(std::time(nullptr)), Json::object()});
-  if (arguments.redact) redact(results);
-  write_envelope(out, results);
-  print_tables(arguments, results, false);
-  std::fflush(stdout);
-  fmt::print(stderr, "results: {}\n", out.string());
-  return 0;
-}
-
-// The paper's evaluation, which is no single campaign. Tables go to stdout, and with figures and cells to the report's
-// folder.
-int run_paper_evaluation(const RunArguments& arguments, const Invocation& invocation) {
-  if (arguments.device != "sim")
-    throw UsageError(
-        "campaign paper: the paper's machines are modelled: add --device sim; placement and ablations run live");
-  PaperRunOptions options;
-  Campaign traced;
-  apply_traces(traced, arguments.traces);
-  for (const Workload& workload : traced.workloads) {
-    if (workload.name != "agent" && workload.name != "chat")
-      throw UsageError(
-          fmt::format("--trace {}: the paper's loads are agent and chat: agent=FILE, chat=FILE", workload.name));
-    options.traces[workload.name] = workload.traces;
-  }
-  if (!arguments.workloads.empty())
-    std::erase_if(options.loads, [&](const std::string& load) {
-      return ("," + arguments.workloads + ",").find("," + load + ",") == std::string::npos;
-    });
-  if (options.loads.empty())
-    throw UsageError(fmt::format("--workloads {}: the paper's loads are agent and chat", arguments.workloads));
-  options.token_map = arguments.token_map;
-  options.quiet = arguments.quiet;
-  options.stop = [] { return interrupted(); };
-  apply_number(arguments.seed, "--seed", options.seed);
-  apply_number(arguments.warm_steps, "--warm-steps", options.warm_steps);
-  apply_number(arguments.blocks, "--blocks", options.blocks);
-  apply_number(arguments.block_steps, "--block-steps", options.block_steps);
-  PaperRun paper = run_paper(options);
-  paper.results.provenance = provenance({"slacktier-harness run", invocation.argv, options.seed,
-                                         static_cast<std::int64_t>(std::time(nullptr)), Json::object()});
-  if (arguments.redact) redact(paper.results);
-  const fs::path out = arguments.out.empty() ? fs::path(arguments.scratch) / "paper.results.json" : fs::path(arguments.out);
-  write_envelope(out, paper.results);
-  std::string markdown;
-  for (const Table& table : paper_tables(paper)) {
-    fmt::print("{}\n", render(table, parse_table_format(arguments.format)));
-    markdown += render(table, TableFormat::markdown) + "\n";
-  }
-  if (!arguments.report.empty()) {
-    fs::create_directories(arguments.report);
-    write_text_file(fs::path(arguments.report) / "tables.md", markdown);
-    for (const auto& [file, figure] : paper.figures) write_text_file(fs::path(arguments.report) / file, render_svg(figure));
-  }
-  std::fflush(stdout);
-  fmt::print(stderr, "results: {}\n", out.string());
-  return 0;
-}
-
 int run(const RunArguments& arguments, const Invocation& invocation) {
   if (arguments.list) {
     for (const auto& campaign : built_in_campaigns()) fmt::print("{:<12} {}\n", campaign.name, campaign.summary);
@@ -233,6 +108,9 @@ int run(const RunArguments& arguments, const Invocation& invocation) {
   RunOptions options;
   options.token_map = arguments.token_map;
   options.control = arguments.control;
+  options.controller = arguments.controller;
+  if (arguments.controller && arguments.control.empty())
+    options.control = (fs::path(arguments.scratch) / "controller.json").string();
   options.quiet = arguments.quiet;
   options.stop = [] { return interrupted(); };
   std::vector<int> layers;
@@ -255,17 +133,18 @@ int run(const RunArguments& arguments, const Invocation& invocation) {
   if (arguments.device != "sim" && !arguments.reads.empty())
     throw UsageError("--reads: read times are for --device sim; a live device has its own");
   if (arguments.dry_run) {
-    for (const auto& line : plan_campaign(campaign, options)) fmt::print("{}\n", line);
+    for (const auto& line : arguments.device == "sim" ? plan_simulated(campaign) : plan_campaign(campaign, options))
+      fmt::print("{}\n", line);
     return 0;
   }
-  if (arguments.disks.empty()) fs::create_directories(arguments.scratch);
+  if (arguments.disks.empty() || arguments.controller) fs::create_directories(arguments.scratch);
   const fs::path out = arguments.out.empty()
                            ? fs::path(arguments.scratch) / (fs::path(campaign.name).stem().string() + ".results.json")
                            : fs::path(arguments.out);
   options.samples_dir = (out.parent_path() / (out.stem().string() + "-samples")).string();
 
   if (arguments.device == "sim")
-    return run_simulated(arguments, invocation, campaign, options.model, out, options.samples_dir);
+    return run_simulated(arguments, invocation, campaign, options.model, out.string(), options.samples_dir);
 
   ProvenanceInput provenance_input;
   provenance_input.program = "slacktier-harness run";
@@ -313,6 +192,9 @@ void add_run_command(CLI::App& app, const Invocation& invocation, std::function<
   command->add_option("--control", a.control,
                       "File that the placement beside the baseline follows while it runs: replace it as a whole to change "
                       "cache rows, sources, order or dedup between two steps");
+  command->add_flag("--controller", a.controller,
+                    "Move cache rows between that placement's two layers while it runs, by hill climbing on what its steps "
+                    "wait; live through the control file (--control or SCRATCH/controller.json), or with --device sim");
   command->add_option("--windows", a.windows,
                       "Windows file with the layers' times; default: the paper's DeepSeek-V4.1 on 4 x H200");
   command->add_option("--model-layers", a.model_layers, "Assume a model of this many equal layers (with --step-ms)");

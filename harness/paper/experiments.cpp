@@ -88,6 +88,11 @@ Outcome Experiment::run(const Placement& placement, std::uint64_t page_cache_pag
   return add(placement, workload_->run(placement, page_cache_pages), false);
 }
 
+Outcome Experiment::run_controlled(const Placement& placement) {
+  SplitSearch search(placement);
+  return add(placement, workload_->run(with_room_to_split(placement), search), false);
+}
+
 Outcome Experiment::add(const Placement& placement, const SimWorkload::Run& run, bool first) {
   ConfigurationResult result =
       workload_->result(placement, run, first ? nullptr : &baseline_run_, bench_.label + campaign_.placements.front().name);

@@ -42,6 +42,8 @@ class Experiment {
   // The baseline runs first, and once.
   const Outcome& baseline() const { return baseline_; }
   Outcome run(const Placement& placement, std::uint64_t page_cache_pages = 0);
+  // While the split controller moves the placement's cache rows, beginning with its split.
+  Outcome run_controlled(const Placement& placement);
   const Bench& bench() const { return bench_; }
 
  private:

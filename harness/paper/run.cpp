@@ -9,6 +9,7 @@
 #include "harness/campaigns/campaigns.hpp"
 #include "harness/paper/experiments.hpp"
 #include "platforms/error.hpp"
+#include "platforms/host.hpp"
 #include "reports/paper.hpp"
 
 namespace slacktier {
@@ -123,6 +124,20 @@ class Run {
     return outcomes;
   }
 
+  // Whether the run is long enough for a controller to change anything, and all directories fit in memory at once.
+  bool controller_fits() {
+    const SplitSearchOptions search;
+    const std::uint64_t steps = std::uint64_t{options_.blocks} * options_.block_steps;
+    const std::uint64_t least = 2 * search.observed_steps + search.settle_steps;
+    const double gib = directories_gib(load_table_spec("engram_v41"));
+    const double available = static_cast<double>(read_host_facts().memory_available) / (1 << 30);
+    if (steps < least)
+      controller_left_out_ = fmt::format("{} steps are too few for it to observe twice, it takes {}", steps, least);
+    else if (available > 0 && available < 1.2 * gib)
+      controller_left_out_ = fmt::format("it takes {:.1f} GiB of memory, {:.1f} GiB are free", 1.2 * gib, available);
+    return controller_left_out_.empty();
+  }
+
   void table9(Experiment& experiment, const std::string& load, const std::map<std::string, Outcome>& known) {
     const std::string t = "Table 9 and Figure 3";
     PlotSeries ours{load + ", virtual clock", {}, true, true}, theirs{load + ", paper", {}, false, true};
@@ -131,6 +146,7 @@ class Run {
       const std::string name = row.at("config").get<std::string>();
       std::optional<Outcome> out;
       std::optional<double> split;
+      bool controlled = false;
       if (name.starts_with("1 disk, f=")) {
         split = std::stod(name.substr(10));
         const auto first = static_cast<std::uint64_t>(std::llround(*split * static_cast<double>(million)));
@@ -141,14 +157,18 @@ class Run {
         out = experiment.run(both(name, 4, 4, million / 2, million / 2));
       } else if (name.starts_with("L1 DRAM")) {
         out = known.at("L1 DRAM, L14 on 1 disk");
+      } else if (const std::string start = "1 disk, controller from f="; name.starts_with(start) && controller_fits()) {
+        controlled = true;
+        const auto first = static_cast<std::uint64_t>(std::llround(std::stod(name.substr(start.size())) * million));
+        out = experiment.run_controlled(both(name, 1, 1, first, million - first));
       }
-      if (!out) continue;  // the baseline has its cells; the controller is no placement
+      if (!out) continue;  // the baseline has its cells
       const bool fitted = name == "4 disks, 4 threads, no cache" && load == "agent" && !real();
       cell(t, name, load, "step_ms", Published(row.at(load + "_step")), out->step_ms, fitted);
       cell(t, name, load, "p99_ms", Published(row.at(load + "_p99")), out->p99_ms, fitted);
-      // What the traffic was made for. At f = 0 there is nothing to hit.
+      // What the traffic was made for, but for the controller, which has several splits. At f = 0 there is nothing to hit.
       if (row.at(load + "_l1_hit").is_number() && split.value_or(0.5) > 0)
-        cell(t, name, load, "l1_hit", Published(row.at(load + "_l1_hit")), out->hit.at(1), !real());
+        cell(t, name, load, "l1_hit", Published(row.at(load + "_l1_hit")), out->hit.at(1), !real() && !controlled);
       if (!split) continue;
       ours.points.push_back({*split, out->slowdown_pct, {}, {}});
       theirs.points.push_back({*split, 100 * (row.at(load + "_step").get<double>() / base - 1), {}, {}});
@@ -432,6 +452,8 @@ class Run {
                         "/settings/device"});
     warnings.push_back(
         {"windows_assumed", "windows: the paper's 4xH200, scaled to each baseline's step, not this machine", ""});
+    if (!controller_left_out_.empty())
+      warnings.push_back({"controller_left_out", fmt::format("Table 9: no controller: {}", controller_left_out_), ""});
     if (!real())
       warnings.push_back(
           {"sessions_generated",
@@ -443,6 +465,7 @@ class Run {
   const Json& paper_;
   PaperRun out_;
   std::vector<ConfigurationResult> configurations_;
+  std::string controller_left_out_;  // why
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 
 #include "harness/generator/tokens.hpp"
 #include "harness/hot_rows.hpp"
+#include "harness/sim/step_feed.hpp"
 #include "platforms/error.hpp"
 #include "platforms/progress.hpp"
 #include "platforms/provenance.hpp"
@@ -56,34 +57,63 @@ SimWorkload::SimWorkload(const TableSpec& spec, const Campaign& campaign, const 
       trace_(record_steps(campaign, workload, spec, map, campaign.steps())),
       passes_(trace_, spec, campaign, disk_counts(campaign), options.stop) {}
 
+PassKey SimWorkload::pass_key(const Placement& placement, std::size_t layer_index, std::uint64_t page_cache_pages) const {
+  const LayerPlacement& wanted = placement.layers.at(spec_.layers[layer_index].layer);
+  PassKey key;
+  key.layer_index = layer_index;
+  key.resident = is_resident_source(wanted.source);
+  key.warm_steps = campaign_.warm_steps;
+  if (key.resident) return key;
+  key.cache_rows = wanted.cache_rows_per_rank;
+  key.policy = placement.cache_policy;
+  key.hot_rows = placement.hot_rows;
+  key.skip_unseen = placement.skip_unseen;
+  key.row_dedup = placement.row_dedup;
+  key.page_dedup = placement.page_dedup;
+  if (uses_page_cache(wanted.source)) key.page_cache_pages = page_cache_pages;
+  return key;
+}
+
 SimWorkload::Run SimWorkload::run(const Placement& placement, std::uint64_t page_cache_pages) {
+  std::vector<const PassResult*> passes;
+  for (std::size_t l = 0; l < spec_.layers.size(); ++l) {
+    PassKey key = pass_key(placement, l, page_cache_pages);
+    for (const std::uint32_t rank : ranks_) {
+      key.rank = rank;
+      passes.push_back(&passes_.at(key));
+    }
+  }
+  KeptSteps feed(std::move(passes));
+  return run(placement, feed);
+}
+
+SimWorkload::Run SimWorkload::run(const Placement& placement, SplitSearch& search) {
+  std::vector<std::unique_ptr<LayerPass>> passes;
+  std::vector<int> layers;
+  for (std::size_t l = 0; l < spec_.layers.size(); ++l) {
+    PassKey key = pass_key(placement, l, 0);
+    for (const std::uint32_t rank : ranks_) {
+      key.rank = rank;
+      passes.push_back(
+          std::make_unique<LayerPass>(trace_, spec_, campaign_, key, key.resident ? 0 : search.budget(), options_.stop));
+      passes.back()->warm();
+      layers.push_back(spec_.layers[l].layer);
+    }
+  }
+  SplitSteps feed(std::move(passes), std::move(layers), campaign_.warm_steps, search);
+  return run(placement, feed);
+}
+
+SimWorkload::Run SimWorkload::run(const Placement& placement, StepFeed& feed) {
   const std::size_t n_layers = spec_.layers.size(), n_ranks = ranks_.size();
   VirtualClock clock(spec_, options_.model, placement, static_cast<std::uint32_t>(n_ranks), options_.services,
                      options_.costs);
-  std::vector<const PassResult*> passes;
   Run run;
-  for (std::size_t l = 0; l < n_layers; ++l) {
-    const LayerPlacement& wanted = placement.layers.at(spec_.layers[l].layer);
-    PassKey key;
-    key.layer_index = l;
-    key.resident = is_resident_source(wanted.source);
-    key.warm_steps = campaign_.warm_steps;
-    if (!key.resident) {
-      key.cache_rows = wanted.cache_rows_per_rank;
-      key.policy = placement.cache_policy;
-      key.hot_rows = placement.hot_rows;
-      key.skip_unseen = placement.skip_unseen;
-      key.row_dedup = placement.row_dedup;
-      key.page_dedup = placement.page_dedup;
-      if (uses_page_cache(wanted.source)) key.page_cache_pages = page_cache_pages;
-    }
-    for (const std::uint32_t rank : ranks_) {
-      key.rank = rank;
-      const PassResult& pass = passes_.at(key);
-      passes.push_back(&pass);
-      const Shard shard = make_shard(spec_, l, campaign_.shard_map, campaign_.ranks, rank);
-      run.host_bytes_full += pass.host_bytes + (wanted.source == "dram" ? shard.rows * spec_.row_bytes : 0);
-    }
+  for (std::size_t i = 0; i < n_layers * n_ranks; ++i) {
+    const std::size_t l = i / n_ranks;
+    const Shard shard = make_shard(spec_, l, campaign_.shard_map, campaign_.ranks, ranks_[i % n_ranks]);
+    const bool dram = placement.layers.at(spec_.layers[l].layer).source == "dram";
+    run.host_bytes_full += feed.host_bytes(i) + (dram ? shard.rows * spec_.row_bytes : 0);
   }
   // Of a node: what some of its ranks hold stands for all.
   run.host_bytes_full = run.host_bytes_full * campaign_.ranks / n_ranks;
@@ -93,19 +123,28 @@ SimWorkload::Run SimWorkload::run(const Placement& placement, std::uint64_t page
   const std::uint64_t per_block = campaign_.lead_steps + campaign_.block_steps;
   for (std::uint32_t block = 0; block < campaign_.blocks; ++block) {
     run.blocks.emplace_back().reserve(campaign_.block_steps);
-    for (std::uint64_t s = campaign_.lead_steps; s < per_block; ++s) {
+    for (std::uint64_t s = 0; s < per_block; ++s) {
       const std::uint64_t index = block * per_block + s;
+      feed.to(index);
+      if (s < campaign_.lead_steps) continue;
       for (std::size_t i = 0; i < in.size(); ++i) {
-        const StepOutcome& outcome = passes[i]->steps[index];
+        const StepOutcome& outcome = feed.outcome(i);
         const std::uint32_t disks = clock.disks(i / n_ranks);
         in[i] = {outcome.owned, outcome.misses, outcome.pages, outcome.cached_pages,
-                 disks > 1 ? &passes[i]->pages_on.at(disks)[index * disks] : nullptr};
+                 disks > 1 ? feed.pages_on(i, disks) : nullptr};
       }
       const StepTimes& times = clock.step(in, draw_step(campaign_.seed, index, options_.step_jitter));
       run.blocks.back().push_back(times.step_us / 1e3);
       const std::uint64_t lookups = trace_.step(campaign_.warm_steps + index).decode_tokens * spec_.rows_per_token();
+      double stalled_us = 0;
+      for (std::size_t l = 0; l < n_layers; ++l) {
+        double slowest = 0;
+        for (std::size_t r = 0; r < n_ranks; ++r) slowest = std::max(slowest, times.ranks[l * n_ranks + r].stall_us);
+        stalled_us += slowest;
+      }
+      feed.took(stalled_us / 1e3);
       for (std::size_t i = 0; i < in.size(); ++i) {
-        const StepOutcome& outcome = passes[i]->steps[index];
+        const StepOutcome& outcome = feed.outcome(i);
         const RankTimes& t = times.ranks[i];
         LayerSamples& out = run.samples[i];
         double first = -1;  // this rank's first submission of the step: s of all its layers
@@ -158,8 +197,25 @@ ConfigurationResult SimWorkload::result(const Placement& placement, const Run& r
   return result;
 }
 
+double directories_gib(const TableSpec& spec) {
+  double rows = 0;
+  for (const auto& layer : spec.layers) rows += static_cast<double>(layer.rows);
+  return rows * sizeof(std::uint32_t) / (1 << 30);
+}
+
+std::vector<std::string> plan_simulated(const Campaign& campaign) {
+  const TableSpec spec = load_table_spec(campaign.table);
+  const std::uint64_t steps = campaign.workloads.size() * campaign.placements.size() * campaign.blocks *
+                              (campaign.lead_steps + campaign.block_steps);
+  return {fmt::format("campaign {}: {}", campaign.name, campaign.summary),
+          "virtual clock: nothing is staged or read; reads are modelled",
+          fmt::format("host memory: up to {:.1f} GiB of directories", directories_gib(spec)),
+          fmt::format("runs {} modelled steps, each after {} steps through the directories", steps, campaign.warm_steps)};
+}
+
 Envelope simulate_campaign(const Campaign& campaign, const SimOptions& options) {
   validate(campaign);
+  if (options.controller) require_one_placement(campaign, "--controller");
   if (campaign.prefill_reads)
     throw UsageError(
         "--device sim: prefill by reads is for a live tier; on the virtual clock it passes the directories: leave out "
@@ -212,8 +268,15 @@ Envelope simulate_campaign(const Campaign& campaign, const SimOptions& options) 
                       stderr_progress(options.quiet));
     SimWorkload::Run baseline;
     for (const Placement& placement : campaign.placements) {
-      SimWorkload::Run run = sim.run(placement);
       const bool first = &placement == &campaign.placements.front();
+      SimWorkload::Run run;
+      if (options.controller && !first) {
+        SplitSearch search(placement);
+        run = sim.run(with_room_to_split(placement), search);
+        envelope.settings["controller"][workload.name] = search.describe();
+      } else {
+        run = sim.run(placement);
+      }
       results.push_back(sim.result(placement, run, first ? nullptr : &baseline, campaign.placements.front().name));
       if (first) baseline = std::move(run);
       progress.advance();

@@ -337,6 +337,25 @@ class Run(unittest.TestCase):
         self.campaign()
         self.refused(2, ["--control", "--placement"], "--control", self.path("control.json"))
 
+    def test_a_split_controller(self):
+        # Times of a busy machine decide where it goes, not that it tries: 70 steps are two observations.
+        self.campaign([self.both_on_disk(layers={"1": on_disk(400), "3": on_disk(400)})], blocks=7, block_steps=10)
+        ran = self.run_harness("--controller")
+        self.assertIn("controller.json applied (change 1)", ran.stderr)
+        results = self.results()
+        controller = results["settings"]["controller"]["work"]
+        self.assertEqual(controller["rows_per_rank"], 800)
+        self.assertEqual([o["share"] for o in controller["observations"]], [0.5, 0.75])
+        self.assertEqual(results["results"][1]["mismatches"], 0)
+        self.assertEqual(results["results"][1]["placement"]["layers"]["1"]["cache_rows_reserved_per_rank"], 800)
+        with open(self.path("scratch/controller.json"), encoding="utf-8") as file:
+            rows = {k: layer["cache_rows_per_rank"] for k, layer in json.load(file)["results"]["layers"].items()}
+        self.assertEqual(sum(rows.values()), 800)
+        self.campaign([self.both_on_disk(layers={"1": on_disk(0), "3": on_disk(0)})])
+        self.refused(2, ["no layer has a cache to share"], "--controller")
+        self.campaign()
+        self.refused(2, ["--controller", "--placement"], "--controller")
+
     def test_rows_never_seen_are_skipped(self):
         def build(ranks, *traces, code=0):
             arguments = [PROGRAM, "seen-set", "build", "--table", self.path("tiny.json"), "--ranks", str(ranks), "-o", self.path("seen")]

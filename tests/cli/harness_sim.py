@@ -16,6 +16,8 @@ TABLE = {
     "compressed_vocab_size": 600, "seed": 0,
 }
 
+DISK = {"source": "uring", "threads": 2}
+
 
 class Simulated(unittest.TestCase):
     def setUp(self):
@@ -31,7 +33,7 @@ class Simulated(unittest.TestCase):
                     turns.append({"role": "assistant", "ids": [rng.randrange(3, 60) for _ in range(30)]})
                 file.write(json.dumps({"id": f"s{s}", "group": "g", "turns": turns}) + "\n")
         self.write("table.json", TABLE)
-        dram, disk = {"source": "dram"}, {"source": "uring", "threads": 2, "cache_rows_per_rank": 300}
+        dram, disk = {"source": "dram"}, dict(DISK, cache_rows_per_rank=300)
         self.write("campaign.json", {
             "name": "small", "table": self.path("table.json"), "ranks": 2, "rank": 1, "sessions": 8, "warm_steps": 20, "blocks": 3,
             "block_steps": 6, "lead_steps": 1, "workloads": [{"name": "work", "traces": [self.path("work.jsonl")]}],
@@ -88,15 +90,41 @@ class Simulated(unittest.TestCase):
         self.assertIn("--device sim", self.run_harness("paper", code=2))
         self.assertIn("agent and chat", self.run_harness("paper", "--device", "sim", "--trace", self.path("work.jsonl"), code=2))
 
+    def test_a_split_controller(self):
+        with open(self.path("campaign.json"), encoding="utf-8") as file:
+            campaign = json.load(file)
+        campaign.update(blocks=8, block_steps=20, warm_steps=300)
+        slow = dict(DISK, wrappers=["delayed:latency_us=20,gb_per_s=0.05"])
+        campaign["placements"][1]["layers"] = {"1": dict(slow, cache_rows_per_rank=0), "14": dict(slow, cache_rows_per_rank=20000)}
+        self.write("campaign.json", campaign)
+        fixed, split = self.simulate(), self.simulate("--controller", out="split.json")
+        controller = split["settings"]["controller"]["work"]
+        self.assertEqual(controller["observations"][0]["share"], 0)
+        self.assertGreater(controller["share"], 0, controller)
+        # Layer 1's pages are never hidden, layer 14's are: each row that moves to layer 1 saves time.
+        waits = [[c for c in r["results"] if c["name"] == "on disk"][0]["slowdown"]["mean_ms"] for r in (fixed, split)]
+        self.assertLess(waits[1], waits[0])
+        again = self.simulate("--controller", out="again.json")
+        self.assertEqual(again["settings"]["controller"], split["settings"]["controller"])
+        self.assertIn("--controller", self.run_harness("paper", "--device", "sim", "--controller", code=2))
+
+    def test_dry_run(self):
+        said = self.run_harness(self.path("campaign.json"), "--device", "sim", "--dry-run")
+        self.assertIn("nothing is staged or read", said)
+        self.assertNotIn("stages up to", said)
+        self.assertIn("nothing is staged", self.run_harness("paper", "--device", "sim", "--dry-run"))
+        self.assertFalse(os.path.exists(self.path("slacktier-scratch")))
+
     def test_the_papers_evaluation(self):
         self.run_harness("paper", "--device", "sim", "--workloads", "agent", "--warm-steps", "20", "--blocks", "2", "--block-steps", "5", "--report",
                          self.path("report"), "--out", self.path("paper.json"))
         with open(self.path("paper.json"), encoding="utf-8") as file:
-            settings = json.load(file)["settings"]
-        cells = settings["cells"]
+            paper = json.load(file)
+        cells, warnings = paper["settings"]["cells"], paper["warnings"]
         self.assertEqual({c["origin"] for c in cells}, {"calibrated", "predicted"})
         for table in ("Table 2", "Table 3", "Table 4", "Table 7 (Qwen)", "Table 9 and Figure 3", "Figure 5", "page cache", "remote (RDMA)"):
             self.assertTrue([c for c in cells if c["table"] == table], table)
+        self.assertIn("controller_left_out", json.dumps(warnings))  # 10 steps tell it nothing
         # Baselines entered the model; nothing else of Table 2's slowdowns but the four disks of agents did.
         table2 = [c for c in cells if c["table"] == "Table 2" and c["quantity"] == "slowdown_pct"]
         self.assertEqual([c["row"] for c in table2 if c["origin"] == "calibrated"], ["both on 4 disks"])

@@ -15,9 +15,6 @@ namespace {
 constexpr Nanos second = 1'000'000'000;
 constexpr Nanos look_every = 200'000;
 
-AttachedSamples& samples_in(const SharedFile& file) { return *static_cast<AttachedSamples*>(file.memory()); }
-AttachedControl& control_in(const SharedFile& file) { return *static_cast<AttachedControl*>(file.memory()); }
-
 Nanos seconds(double s) { return static_cast<Nanos>(s * static_cast<double>(second)); }
 
 }  // namespace

@@ -26,9 +26,6 @@ void* map(int file, std::size_t bytes, const std::filesystem::path& path) {
   throw_errno("mapping " + path.string());
 }
 
-AttachedSamples& samples_in(const SharedFile& file) { return *static_cast<AttachedSamples*>(file.memory()); }
-AttachedControl& control_in(const SharedFile& file) { return *static_cast<AttachedControl*>(file.memory()); }
-
 }  // namespace
 
 SharedFile SharedFile::create(const std::filesystem::path& path, std::size_t bytes) {

@@ -57,6 +57,10 @@ struct AttachedSamples {
   std::atomic<std::uint64_t> count;  // of all samples ever written
   AttachedSample ring[attachment_samples];
 };
+// A file's content: of one that control_path or samples_path names.
+inline AttachedControl& control_in(const SharedFile& file) { return *static_cast<AttachedControl*>(file.memory()); }
+inline AttachedSamples& samples_in(const SharedFile& file) { return *static_cast<AttachedSamples*>(file.memory()); }
+
 std::filesystem::path control_path(const std::filesystem::path& directory, int rank);
 std::filesystem::path samples_path(const std::filesystem::path& directory, int rank);
 

@@ -19,6 +19,11 @@ constexpr double fine_share = 0.01;            // 1% of it
 // In thresholds around the guess. The published estimator takes the first that shows.
 constexpr double grid[] = {-2, -0.75, 0.5, 1.25, 2, 3};
 
+// How far off a window may be and still be reported: 15 us, half a layer's time, or 2% of the step.
+double tolerable_ms(double step_ms, int model_layers) {
+  return std::max(0.015, std::min(step_ms / std::max(1, model_layers) / 2, 0.02 * step_ms));
+}
+
 struct Target {
   std::size_t injector = 0;
   std::size_t layer = 0;  // index of SearchSettings::layers
@@ -371,10 +376,6 @@ const char* to_string(WindowStatus status) {
 }
 
 double noise_threshold_ms(double noise_ms, double step_ms) { return std::max({0.3, 3 * noise_ms, 0.01 * step_ms}); }
-
-double tolerable_ms(double step_ms, int model_layers) {
-  return std::max(0.015, std::min(step_ms / std::max(1, model_layers) / 2, 0.02 * step_ms));
-}
 
 SearchResult search_windows(StepRunner& steps, const SearchSettings& settings) { return Search(steps, settings).run(); }
 

@@ -86,7 +86,4 @@ double noise_threshold_ms(double noise_ms, double step_ms);
 // takes, Interrupted.
 SearchResult search_windows(StepRunner& steps, const SearchSettings& settings);
 
-// How far off a window may be and still be reported: 15 us, half a layer's time, or 2% of the step.
-double tolerable_ms(double step_ms, int model_layers);
-
 }  // namespace slacktier

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <random>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -12,7 +11,6 @@
 #include "platforms/clock.hpp"
 #include "platforms/error.hpp"
 #include "probe/device_steps.hpp"
-#include "reports/exposure.hpp"
 
 namespace slacktier {
 namespace {
@@ -70,21 +68,10 @@ SearchSettings timed_settings(const WindowOptions& options) {
   settings.max_seconds = options.max_seconds;
   settings.watchdog_ms = options.watchdog_ms;
   settings.seed = options.seed;
-  const Nanos begin = *options.began;
+  const Nanos begin = options.began.value_or(monotonic_clock().now());
   settings.seconds = [begin] { return static_cast<double>(monotonic_clock().now() - begin) / 1e9; };
   settings.stop = options.stop;
   settings.progress = options.progress;
-  return settings;
-}
-
-SearchSettings search_settings(Device& device, const ProbeModel& model, const WindowOptions& options) {
-  SearchSettings settings = timed_settings(options);
-  settings.model_layers = model.layers();
-  for (const std::string& injector : options.injectors) {
-    const InjectorLatency latency = injector_latency(device, injector);
-    settings.latency_ms.push_back(latency.ms);
-    settings.latency_noise_ms.push_back(latency.noise_ms);
-  }
   return settings;
 }
 
@@ -92,10 +79,6 @@ WindowOptions started(WindowOptions options) {
   if (!options.began) options.began = monotonic_clock().now();
   return options;
 }
-
-Nanos to_nanos(double ms) { return static_cast<Nanos>(std::llround(ms * 1e6)); }
-
-}  // namespace
 
 // The result of a search; what its steps were of is for the caller to say.
 MeasuredWindows windows_of(const SearchResult& search, const SearchSettings& settings, const WindowOptions& options) {
@@ -150,9 +133,22 @@ MeasuredWindows windows_of(const SearchResult& search, const SearchSettings& set
   return measured;
 }
 
+}  // namespace
+
+SearchSettings search_settings(Device& device, const ProbeModel& model, const WindowOptions& options) {
+  SearchSettings settings = timed_settings(options);
+  settings.model_layers = model.layers();
+  for (const std::string& injector : options.injectors) {
+    const InjectorLatency latency = injector_latency(device, injector);
+    settings.latency_ms.push_back(latency.ms);
+    settings.latency_noise_ms.push_back(latency.noise_ms);
+  }
+  return settings;
+}
+
 MeasuredWindows measure_windows(Device& device, ProbeModel& model, const WindowOptions& asked) {
   const WindowOptions options = started(asked);
-  DeviceSteps steps(device, model, options.layers, options.injectors, to_nanos(options.watchdog_ms));
+  DeviceSteps steps(device, model, options.layers, options.injectors, watchdog_of(options));
   const SearchSettings settings = search_settings(device, model, options);
   MeasuredWindows measured = windows_of(search_windows(steps, settings), settings, options);
   if (device.facts().backend == "cpu")
@@ -179,66 +175,6 @@ MeasuredWindows measure_attached(StepRunner& steps, int model_layers, const Wind
        "an engine's own steps, by the host's clock; to know what hooks cost, compare its speed with and without the plug-in",
        ""});
   return measured;
-}
-
-BothResult measure_both(Device& device, ProbeModel& model, const WindowOptions& options,
-                        const std::vector<std::pair<double, double>>& pairs, int steps_a_pair) {
-  if (options.layers.size() != 2) throw UsageError("two layers are delayed at once: name two");
-  WindowOptions one = started(options);
-  one.injectors.resize(1);
-  DeviceSteps steps(device, model, one.layers, one.injectors, to_nanos(one.watchdog_ms));
-  const SearchResult search = search_windows(steps, search_settings(device, model, one));
-
-  BothResult both;
-  both.first_layer = one.layers[0];
-  both.second_layer = one.layers[1];
-  both.step_ms = search.step_ms;
-  both.noise_ms = search.noise_ms;
-  both.injector = one.injectors.front();
-  for (const LayerEstimate& layer : search.layers)
-    if (layer.status == WindowStatus::noisy || layer.status == WindowStatus::failed)
-      throw CheckFailed(fmt::format("layer {}: {}", layer.layer, layer.reason));
-  both.first_window_ms = search.layers[0].injectors[0].knee_ms;
-  both.second_window_ms = search.layers[1].injectors[0].knee_ms;
-
-  std::mt19937_64 random(options.seed);
-  std::vector<std::size_t> order;
-  for (std::size_t p = 0; p < pairs.size(); ++p) order.insert(order.end(), static_cast<std::size_t>(steps_a_pair), p);
-  std::shuffle(order.begin(), order.end(), random);
-  DriftingBaseline idle;
-  std::vector<std::vector<std::pair<double, double>>> took(pairs.size());  // place, ms
-  double place = 0;
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    if (options.stop && options.stop()) throw Interrupted();
-    if (i % 2 == 0) idle.add(place++, steps.hooked(0, {}));
-    const auto& [x1, x2] = pairs[order[i]];
-    const LayerDelay delays[] = {{both.first_layer, x1}, {both.second_layer, x2}};
-    took[order[i]].emplace_back(place++, steps.hooked(0, delays));
-  }
-  double eq1_squares = 0, sum_squares = 0;
-  for (std::size_t p = 0; p < pairs.size(); ++p) {
-    std::vector<double> deltas;
-    for (const auto& [at, ms] : took[p]) deltas.push_back(ms - idle.at(at));
-    std::sort(deltas.begin(), deltas.end());
-    BothDelayed row;
-    row.first_ms = pairs[p].first;
-    row.second_ms = pairs[p].second;
-    row.measured_ms = median(deltas);
-    // Of the median: order statistics half a normal deviation of ranks away from the middle.
-    const double n = static_cast<double>(deltas.size()), reach = 0.98 * std::sqrt(n);
-    const auto rank = [&](double at) { return deltas[static_cast<std::size_t>(std::clamp(std::round(at), 0.0, n - 1))]; };
-    row.lo_ms = rank((n - 1) / 2 - reach);
-    row.hi_ms = rank((n - 1) / 2 + reach);
-    const double delays[] = {row.first_ms, row.second_ms}, windows[] = {both.first_window_ms, both.second_window_ms};
-    row.eq1_ms = exposed_ms(delays, windows);
-    row.sum_ms = sum_of_excesses_ms(delays, windows);
-    eq1_squares += (row.measured_ms - row.eq1_ms) * (row.measured_ms - row.eq1_ms);
-    sum_squares += (row.measured_ms - row.sum_ms) * (row.measured_ms - row.sum_ms);
-    both.pairs.push_back(row);
-  }
-  both.eq1_rmse_ms = std::sqrt(eq1_squares / static_cast<double>(pairs.size()));
-  both.sum_rmse_ms = std::sqrt(sum_squares / static_cast<double>(pairs.size()));
-  return both;
 }
 
 std::vector<int> parse_layers(const std::string& text, int model_layers) {

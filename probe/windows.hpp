@@ -41,23 +41,10 @@ MeasuredWindows measure_windows(Device& device, ProbeModel& model, const WindowO
 // The same of steps that somebody else runs (probe/attached_steps.hpp): one injector, hooks always there.
 MeasuredWindows measure_attached(StepRunner& steps, int model_layers, const WindowOptions& options);
 
-// Two layers delayed at once, and what the exposure model makes of their single windows. Times in ms.
-struct BothDelayed {
-  double first_ms = 0, second_ms = 0;  // the delays
-  double measured_ms = 0, lo_ms = 0, hi_ms = 0;
-  double eq1_ms = 0, sum_ms = 0;  // d1 + d2 of Eq. 1; the sum of what each exceeds its own window by
-};
-struct BothResult {
-  int first_layer = 0, second_layer = 0;
-  double step_ms = 0, noise_ms = 0;
-  double first_window_ms = 0, second_window_ms = 0;  // as seen in the hooked step, by the same injector
-  std::string injector;
-  std::vector<BothDelayed> pairs;
-  double eq1_rmse_ms = 0, sum_rmse_ms = 0;
-};
-// `options.layers` names two layers. Of the injectors the first counts.
-BothResult measure_both(Device& device, ProbeModel& model, const WindowOptions& options,
-                        const std::vector<std::pair<double, double>>& pairs, int steps_a_pair);
+// What a search by these options needs to know of device and model. Its time runs from options.began, or from now.
+SearchSettings search_settings(Device& device, const ProbeModel& model, const WindowOptions& options);
+// options.watchdog_ms as the device's steps take it.
+inline Nanos watchdog_of(const WindowOptions& options) { return static_cast<Nanos>(options.watchdog_ms * 1e6); }
 
 // "0,1,14", "all" or "every:3" for a model of so many layers, ascending. Throws UsageError.
 std::vector<int> parse_layers(const std::string& text, int model_layers);

@@ -6,9 +6,9 @@
 #include <sstream>
 
 #include "platforms/error.hpp"
+#include "probe/both_table.hpp"
 #include "probe/cli/commands.hpp"
 #include "probe/cli/windows_options.hpp"
-#include "probe/windows_table.hpp"
 #include "reports/paper.hpp"
 
 namespace slacktier {

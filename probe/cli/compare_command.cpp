@@ -6,7 +6,7 @@
 
 #include "platforms/error.hpp"
 #include "probe/cli/commands.hpp"
-#include "probe/windows_table.hpp"
+#include "reports/windows_table.hpp"
 
 namespace slacktier {
 namespace {

@@ -13,7 +13,7 @@
 #include "probe/cli/attached.hpp"
 #include "probe/cli/commands.hpp"
 #include "probe/cli/windows_options.hpp"
-#include "probe/windows_table.hpp"
+#include "reports/windows_table.hpp"
 
 namespace slacktier {
 namespace {

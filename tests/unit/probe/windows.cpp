@@ -7,7 +7,7 @@
 
 #include "platforms/error.hpp"
 #include "probe/device_steps.hpp"
-#include "probe/windows_table.hpp"
+#include "reports/windows_table.hpp"
 #include "tests/catch.hpp"
 
 using namespace slacktier;

@@ -1,4 +1,4 @@
-#include "probe/windows_table.hpp"
+#include "probe/both_table.hpp"
 
 #include <fmt/format.h>
 

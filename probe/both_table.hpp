@@ -4,8 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "probe/windows.hpp"
-#include "reports/windows_table.hpp"
+#include "probe/both.hpp"
+#include "reports/results.hpp"
+#include "reports/table.hpp"
 
 namespace slacktier {
 

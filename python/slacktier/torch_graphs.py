@@ -39,6 +39,8 @@ class GraphSteps(models.EagerSteps):
     def __init__(self, model):
         super().__init__(model)
         self.constants = KeptConstants()
+        # One for all captures: only one of them runs at a time, and nobody reads what a step has left there.
+        self.pool = torch.cuda.graph_pool_handle()
 
     def stream(self):
         return torch.cuda.current_stream().cuda_stream
@@ -56,7 +58,7 @@ class GraphSteps(models.EagerSteps):
         failure = None
         self.active = hook
         try:
-            with torch.cuda.graph(graph, capture_error_mode="thread_local"), self.constants:
+            with torch.cuda.graph(graph, pool=self.pool, capture_error_mode="thread_local"), self.constants:
                 try:
                     hook(self.stream(), models.BEGIN)
                     self.model.step()

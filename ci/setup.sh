@@ -5,7 +5,9 @@
 set -euo pipefail
 
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
-mapfile -t packages < <(sed -e 's/#.*//' "$here/packages.txt" | awk 'NF {print $1}')
+# shellcheck source=ci/apt.sh
+. "$here/apt.sh"
+mapfile -t packages < <(listed "$here/packages.txt")
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 
@@ -17,7 +19,7 @@ fi
 # Python packages that the systems do not have, for tests; those are skipped, and say so, where they cannot be had.
 python_packages() {
   local environment=$here/../build/python wanted
-  mapfile -t wanted < <(sed -e 's/#.*//' "$here/python.txt" | awk 'NF {print $1}')
+  mapfile -t wanted < <(listed "$here/python.txt")
   # Of the system's version, which the programs embed, whatever else is on the PATH.
   local version='import sys; print(sys.version_info[:2])'
   if [ "$("$environment/bin/python3" -c "$version" 2>/dev/null)" = "$(/usr/bin/python3 -c "$version")" ] &&
@@ -50,33 +52,21 @@ if ! supported_system; then
   exit 3
 fi
 
-missing=()
-for package in "${packages[@]}"; do
-  dpkg-query -W -f='${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
-done
+find_missing "$here/packages.txt"
 if [ ${#missing[@]} = 0 ]; then
   say "all ${#packages[@]} packages are there"
   python_packages
   exit 0
 fi
 
-as_root=()
-if [ "$(id -u)" != 0 ]; then
-  if ! command -v sudo >/dev/null || ! sudo -n true 2>/dev/null; then
-    say "these packages lack, and installing them takes root (sudo without a password is not granted here): ${missing[*]}"
-    say "As root, run: apt-get update && apt-get install -y --no-install-recommends ${missing[*]}"
-    exit 3
-  fi
-  as_root=(sudo -n)
+if ! may_install; then
+  say "these packages lack, and installing them takes root (sudo without a password is not granted here): ${missing[*]}"
+  say "As root, run: apt-get update && apt-get install -y --no-install-recommends ${missing[*]}"
+  exit 3
 fi
 
-# apt's own output goes to stderr: what a caller prints on stdout is a result.
-apt() {
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@" </dev/null >&2
-}
-
 say "installing ${missing[*]}"
-if ! apt update || ! apt install -y --no-install-recommends "${missing[@]}"; then
+if ! install_missing; then
   say "apt-get could not install: ${missing[*]}"
   say "Its messages above say why (no network, no mirror, or on Ubuntu the component 'universe' is off). Mend it, then run as root:"
   say "apt-get update && apt-get install -y --no-install-recommends ${missing[*]}"

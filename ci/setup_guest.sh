@@ -7,6 +7,8 @@
 set -uo pipefail
 PATH=$PATH:/usr/sbin:/sbin
 here=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=ci/apt.sh
+. "$here/apt.sh"
 out=$here/../build/guest
 
 leave_out() {
@@ -21,23 +23,10 @@ ID=""
 [ -r /etc/os-release ] && ID=$(. /etc/os-release && printf %s "$ID")
 [ "$ID" = debian ] || leave_out "the guest takes Debian's kernel package, and this is ${ID:-an unknown system}"
 
-mapfile -t packages < <(sed -e 's/#.*//' "$here/guest.txt" | awk 'NF {print $1}')
-missing=()
-for package in "${packages[@]}"; do
-  dpkg-query -W -f='${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed || missing+=("$package")
-done
+find_missing "$here/guest.txt"
 if [ ${#missing[@]} != 0 ]; then
-  as_root=()
-  if [ "$(id -u)" != 0 ]; then
-    command -v sudo >/dev/null && sudo -n true 2>/dev/null || leave_out "installing takes root: apt-get install ${missing[*]}"
-    as_root=(sudo -n)
-  fi
-  apt() {
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o Dpkg::Use-Pty=0 -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@" </dev/null >&2
-  }
-  # The lists may be there already, from ci/setup.sh.
-  apt install -y --no-install-recommends "${missing[@]}" || { apt update && apt install -y --no-install-recommends "${missing[@]}"; } ||
-    leave_out "apt-get could not install ${missing[*]} (its messages above say why)"
+  may_install || leave_out "installing takes root: apt-get install ${missing[*]}"
+  install_missing || leave_out "apt-get could not install ${missing[*]} (its messages above say why)"
 fi
 
 mkdir -p "$out"

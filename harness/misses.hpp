@@ -34,7 +34,10 @@ struct MissesOptions {
   bool per_session = false;                // a cache of capacity / sessions for each session, empty at its begin; lru only
   std::uint64_t idle_lo = 0, idle_hi = 0;  // steps that a session pauses between two turns
   double sample = 1;                       // share of the rows that is followed (SHARDS); capacities are scaled
-  std::vector<std::string> train;          // sessions whose hottest rows static caches hold; empty: those of the warm-up
+  // A cache that a sample leaves fewer rows than this says little of the capacity that it stands for: such capacities (lru,
+  // shared) are followed on their own, with as large a share as it takes.
+  std::uint64_t least_sampled_rows = 8000;
+  std::vector<std::string> train;  // sessions whose hottest rows static caches hold; empty: those of the warm-up
   std::uint64_t seed = 1;
   unsigned threads = 1;
   std::uint64_t memory_bytes = std::uint64_t{4} << 30;      // for the recorded rows of policies other than lru

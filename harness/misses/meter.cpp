@@ -19,8 +19,11 @@ void Meter::add(const Piece& piece, std::span<const std::uint8_t> first_hit) {
   auto& lookups = lookups_[piece.decode];
   page_first_hit_.assign(piece.page_count, 0);
   for (std::size_t i = 0; i < piece.rows.size(); ++i) {
-    ++lookups[piece.orders[i]][first_hit[i]];
-    ++by_group_[(piece.rows[i] * 0x9E3779B97F4A7C15u >> 40) % groups][first_hit[i]];
+    if (piece.first.empty() || !piece.first[i]) {
+      ++lookups[piece.orders[i]][first_hit[i]];
+      ++by_group_[(piece.rows[i] * 0x9E3779B97F4A7C15u >> 40) % groups][first_hit[i]];
+    }
+    if (piece.pages.empty()) continue;
     // A page is read where any of its rows is missed.
     std::uint8_t& page = page_first_hit_[piece.pages[i]];
     page = std::max(page, first_hit[i]);
@@ -38,31 +41,31 @@ void Meter::end_unit() {
   std::fill(unit_pages_.begin(), unit_pages_.end(), 0);
 }
 
-std::uint64_t Meter::misses(int phase, std::size_t order, std::size_t capacity) const {
-  const auto& counts = lookups_[static_cast<std::size_t>(phase)][order];
+double Meter::misses(const Asked& asked, double rate, std::size_t phase, std::size_t order, std::size_t capacity) const {
+  const auto& counts = lookups_[phase][order];
   std::uint64_t sum = 0;
   for (std::size_t c = capacity + 1; c < counts.size(); ++c) sum += counts[c];
-  return sum;
+  return static_cast<double>(asked.first[phase][order]) + static_cast<double>(sum) / rate;
 }
 
-std::vector<MissPoint> Meter::points(const Asked& asked, bool decode_counted, double rate) const {
+std::vector<MissPoint> Meter::points(const Asked& asked, bool decode_counted, double rate, bool sampled) const {
   std::vector<MissPoint> points;
-  const bool sampled = rate < 1;
   bool nothing = false;  // no cache: no hit, whatever was sampled
   // Sampled rows stand for `rate` of the lookups expected, not of those that came: rows that are asked for very often are in
   // the sample or not, and would shift the curve as a whole (Waldspurger and others, FAST 2015, SHARDS-adj).
-  const auto hit = [&](std::uint64_t misses, std::uint64_t lookups) -> std::optional<double> {
+  const auto hit = [&](double misses, std::uint64_t lookups) -> std::optional<double> {
     if (lookups == 0) return {};
     if (nothing) return 0.0;
-    return std::clamp(1 - static_cast<double>(misses) / (rate * static_cast<double>(lookups)), 0.0, 1.0);
+    return std::clamp(1 - misses / static_cast<double>(lookups), 0.0, 1.0);
   };
   for (std::size_t c = 0; c < capacities_.size(); ++c) {
     MissPoint point;
     point.rows = capacities_[c];
     nothing = point.rows == 0;
-    std::uint64_t all_misses = 0, all_lookups = 0, decode_misses = 0, decode_lookups = 0;
+    double all_misses = 0, decode_misses = 0;
+    std::uint64_t all_lookups = 0, decode_lookups = 0;
     for (std::size_t o = 0; o < orders_.size(); ++o) {
-      const std::uint64_t decode = misses(1, o, c), both = misses(0, o, c) + decode;
+      const double decode = misses(asked, rate, 1, o, c), both = misses(asked, rate, 0, o, c) + decode;
       const std::uint64_t lookups = asked.lookups[0][o] + asked.lookups[1][o];
       decode_misses += decode;
       decode_lookups += asked.lookups[1][o];
@@ -74,7 +77,7 @@ std::vector<MissPoint> Meter::points(const Asked& asked, bool decode_counted, do
     if (decode_counted) point.decode_hit = hit(decode_misses, decode_lookups);
     if (!point.decode_hit) point.reason = decode_counted ? "no decode lookups" : "decode_hit: prefill alone was counted";
     const auto units = static_cast<double>(asked.units);
-    if (asked.units > 0) point.misses_mean = static_cast<double>(all_misses) / rate / units;
+    if (asked.units > 0) point.misses_mean = all_misses / units;
     if (sampled) {
       point.pages_mean = point.misses_mean;
       point.reason += std::string(point.reason.empty() ? "" : "; ") +
@@ -96,13 +99,13 @@ std::vector<MissPoint> Meter::points(const Asked& asked, bool decode_counted, do
   return points;
 }
 
-double Meter::sampling_error(const Asked& asked, double rate) const {
+std::vector<double> Meter::sampling_errors(const Asked& asked, double rate) const {
   double lookups = 0;
   for (const auto& phase : asked.lookups)
     for (const std::uint64_t count : phase) lookups += static_cast<double>(count);
-  if (lookups == 0) return 0;
+  std::vector<double> errors(capacities_.size(), 0);
+  if (lookups == 0) return errors;
   const double expected = rate * lookups / groups;
-  double largest = 0;
   for (std::size_t c = 0; c < capacities_.size(); ++c) {
     if (capacities_[c] == 0) continue;
     double sum = 0, squares = 0;
@@ -113,9 +116,9 @@ double Meter::sampling_error(const Asked& asked, double rate) const {
       squares += misses / expected * (misses / expected);
     }
     const double mean = sum / groups, variance = std::max(0.0, squares / groups - mean * mean) / (groups - 1);
-    largest = std::max(largest, std::sqrt(variance));
+    errors[c] = std::sqrt(variance);
   }
-  return largest;
+  return errors;
 }
 
 }  // namespace slacktier

@@ -16,6 +16,7 @@ namespace slacktier {
 // What the counted part of a workload asked one rank for, whatever the cache.
 struct Asked {
   std::array<std::vector<std::uint64_t>, 2> lookups;  // [prefill, decode][order], different rows of each piece
+  std::array<std::vector<std::uint64_t>, 2> first;    // of these, where pieces know: rows that nothing had asked for before
   std::uint64_t units = 0;                            // steps, or chunks
 };
 
@@ -28,14 +29,14 @@ class Meter {
   // Ends what pages are counted for: a step or a chunk.
   void end_unit();
   // `rate`: share of the rows that were sampled.
-  std::vector<MissPoint> points(const Asked& asked, bool decode_counted, double rate) const;
-  // Largest standard error of a hit rate, from eight groups of sampled rows.
-  double sampling_error(const Asked& asked, double rate) const;
+  std::vector<MissPoint> points(const Asked& asked, bool decode_counted, double rate, bool sampled) const;
+  // Standard error of each capacity's hit rate, from eight groups of sampled rows.
+  std::vector<double> sampling_errors(const Asked& asked, double rate) const;
   const std::vector<std::uint64_t>& capacities() const { return capacities_; }
 
  private:
   static constexpr std::size_t groups = 8;
-  std::uint64_t misses(int phase, std::size_t order, std::size_t capacity) const;
+  double misses(const Asked& asked, double rate, std::size_t phase, std::size_t order, std::size_t capacity) const;
 
   std::vector<std::uint64_t> capacities_;
   std::vector<int> orders_;

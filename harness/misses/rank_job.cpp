@@ -11,9 +11,42 @@ namespace {
 
 constexpr std::uint64_t no_session = ~std::uint64_t{0};
 
-std::uint64_t kept_of(double sample) { return static_cast<std::uint64_t>(std::llround(sample * 4294967296.0)); }
-
 bool is_static(const std::string& policy) { return policy == "static" || policy == "static-lru"; }
+
+// Which share of the rows a capacity is followed with on its own, 0 if with all others: one capacity alone, and, of a
+// sample, those that it would leave too few rows.
+double share_alone(const MissesOptions& options, std::uint64_t capacity) {
+  if (capacity == 0 || options.per_session) return 0;
+  const auto sizes = options.capacities.size() - (options.capacities.front() == 0);
+  const double needed = static_cast<double>(options.least_sampled_rows) / static_cast<double>(capacity);
+  const double share = std::min(1.0, std::max(options.sample, needed));
+  return (options.sample == 1 && sizes == 1) || share > options.sample ? share : 0;
+}
+
+// Samples of different shares err differently; a larger cache never has fewer hits.
+void make_monotone(std::vector<MissPoint>& curve) {
+  const auto rising = [](std::optional<double>& value, const std::optional<double>& before) {
+    if (value && before) value = std::max(*value, *before);
+  };
+  const auto falling = [](std::optional<double>& value, const std::optional<double>& before) {
+    if (value && before) value = std::min(*value, *before);
+  };
+  for (std::size_t c = 1; c < curve.size(); ++c) {
+    const MissPoint& before = curve[c - 1];
+    rising(curve[c].hit, before.hit);
+    rising(curve[c].decode_hit, before.decode_hit);
+    for (auto& [order, hit] : curve[c].hit_by_order) rising(hit, before.hit_by_order.at(order));
+    falling(curve[c].misses_mean, before.misses_mean);
+    falling(curve[c].pages_mean, before.pages_mean);
+  }
+}
+
+double largest_share(const MissesOptions& options, bool curve) {
+  double share = options.sample;
+  for (const std::uint64_t capacity : options.capacities)
+    if (curve) share = std::max(share, share_alone(options, capacity));
+  return share;
+}
 
 }  // namespace
 
@@ -24,18 +57,28 @@ RankJob::RankJob(const MissesOptions& options, const TableSpec& spec, std::size_
       rank_(rank),
       shard_(make_shard(spec, layer_index, options.shard_map, options.ranks, rank)),
       rows_per_page_(make_page_geometry(options.page_bytes, spec.row_bytes).rows_per_page),
-      maker_(spec, shard_, rows_per_page_, kept_of(options.sample)),
+      maker_(spec, shard_, rows_per_page_, largest_share(options, curve),
+             options.sample == 1   ? PieceFacts::pages
+             : options.per_session ? PieceFacts::none
+                                   : PieceFacts::first),
       record_(record),
       columns_(spec.rows_per_token()),
       chunk_(options.chunk_tokens) {
-  for (auto& phase : asked_.lookups) phase.assign(maker_.orders().size(), 0);
+  for (auto* counts : {&asked_.lookups, &asked_.first})
+    for (auto& phase : *counts) phase.assign(maker_.orders().size(), 0);
   for (const std::string& policy : options.policies) trains_ = trains_ || is_static(policy);
   if (!curve) return;
-  meter_ = std::make_unique<Meter>(options.capacities, maker_.orders());
-  stacks_.resize(options.per_session ? options.sessions : 1);
-  session_of_.assign(stacks_.size(), no_session);
-  for (const std::uint64_t capacity : options.capacities)
+  bool together = false;
+  for (const std::uint64_t capacity : options.capacities) {
+    const double share = share_alone(options, capacity);
+    miniatures_.push_back(share > 0 ? std::make_unique<Miniature>(capacity, share, maker_.orders()) : nullptr);
+    together = together || (capacity > 0 && share == 0);
     limits_.push_back(scaled(options.per_session ? capacity / options.sessions : capacity));
+  }
+  if (!together && options.capacities.front() > 0) return;
+  meter_ = std::make_unique<Meter>(options.capacities, maker_.orders());
+  if (together) stacks_.resize(options.per_session ? options.sessions : 1);
+  session_of_.assign(stacks_.size(), no_session);
 }
 
 std::uint64_t RankJob::scaled(std::uint64_t capacity) const {
@@ -73,34 +116,44 @@ void RankJob::step(const HashedStep& step) {
   if (options_.phase != "prefill") end_unit(step.counted);
 }
 
-void RankJob::take(const Piece& piece, std::uint32_t slot, bool counted) {
-  lookups_ += piece.rows.size();
-  if (counted)
-    for (std::size_t o = 0; o < maker_.asked().size(); ++o) asked_.lookups[piece.decode][o] += maker_.asked()[o];
-  if (!stacks_.empty()) {
-    distances_.resize(piece.rows.size());
-    stacks_[options_.per_session ? slot : 0].step(piece.rows, distances_);
-    if (counted) {
-      first_hit_.resize(piece.rows.size());
-      for (std::size_t i = 0; i < piece.rows.size(); ++i) {
-        std::size_t c = limits_.size();
-        if (distances_[i] != StackDistances::never)
-          c = static_cast<std::size_t>(std::upper_bound(limits_.begin(), limits_.end(), distances_[i]) - limits_.begin());
-        first_hit_[i] = static_cast<std::uint8_t>(c);
-      }
-      meter_->add(piece, first_hit_);
-    }
+void RankJob::take(const Piece& given, std::uint32_t slot, bool counted) {
+  for (std::size_t o = 0; counted && o < maker_.asked().size(); ++o) {
+    asked_.lookups[given.decode][o] += maker_.asked()[o];
+    asked_.first[given.decode][o] += maker_.first_asked()[o];
   }
+  // Larger capacities take smaller shares.
+  Piece piece = given;
+  for (const auto& miniature : miniatures_)
+    if (miniature) piece = miniature->take(piece, counted);
+  if (options_.sample < 1) piece = sample_.of(piece, kept_of(options_.sample));
+  lookups_ += piece.rows.size();
+  if (meter_) follow_all(piece, slot, counted);
   if (trains_ && options_.train.empty() && !counted) counts_.add(piece.rows);
   if (!record_) return;
   rows_.insert(rows_.end(), piece.rows.begin(), piece.rows.end());
   pieces_.push_back({static_cast<std::uint32_t>(piece.rows.size()), piece.decode, counted, false});
 }
 
+void RankJob::follow_all(const Piece& piece, std::uint32_t slot, bool counted) {
+  distances_.assign(piece.rows.size(), StackDistances::never);
+  if (!stacks_.empty()) stacks_[options_.per_session ? slot : 0].step(piece.rows, distances_);
+  if (!counted) return;
+  first_hit_.resize(piece.rows.size());
+  for (std::size_t i = 0; i < piece.rows.size(); ++i) {
+    std::size_t c = limits_.size();
+    if (distances_[i] != StackDistances::never)
+      c = static_cast<std::size_t>(std::upper_bound(limits_.begin(), limits_.end(), distances_[i]) - limits_.begin());
+    first_hit_[i] = static_cast<std::uint8_t>(c);
+  }
+  meter_->add(piece, first_hit_);
+}
+
 void RankJob::end_unit(bool counted) {
   if (!counted) return;
   ++asked_.units;
   if (meter_) meter_->end_unit();
+  for (const auto& miniature : miniatures_)
+    if (miniature) miniature->end_unit();
   if (record_) pieces_.back().unit_end = true;
 }
 
@@ -151,13 +204,23 @@ RankMisses RankJob::frame() const {
 
 RankMisses RankJob::curve() const {
   RankMisses misses = frame();
-  misses.curve = meter_->points(asked_, options_.phase != "prefill", options_.sample);
+  const bool decode = options_.phase != "prefill";
+  if (meter_) misses.curve = meter_->points(asked_, decode, options_.sample, options_.sample < 1);
+  misses.curve.resize(options_.capacities.size());
+  for (std::size_t c = 0; c < miniatures_.size(); ++c)
+    if (miniatures_[c]) misses.curve[c] = miniatures_[c]->point(asked_, decode, options_.sample < 1);
+  if (options_.sample < 1) make_monotone(misses.curve);
   return misses;
 }
 
 std::optional<double> RankJob::sampling_error() const {
-  if (!meter_ || options_.sample == 1) return {};
-  return meter_->sampling_error(asked_, options_.sample);
+  if (options_.sample == 1) return {};
+  double error = 0;
+  const std::vector<double> together =
+      stacks_.empty() ? std::vector<double>() : meter_->sampling_errors(asked_, options_.sample);
+  for (std::size_t c = 0; c < miniatures_.size(); ++c)
+    error = std::max(error, miniatures_[c] ? miniatures_[c]->error(asked_) : together.empty() ? 0 : together[c]);
+  return error;
 }
 
 MissPoint RankJob::replay(const std::string& policy, std::uint64_t capacity) const {
@@ -177,8 +240,14 @@ MissPoint RankJob::replay(const std::string& policy, std::uint64_t capacity) con
       cache = make_cache_policy(policy, of);
     }
   }
+  // A static cache holds rows that nothing has asked for yet.
+  const bool know_first = options_.sample < 1 && !is_static(policy);
+  Asked asked = asked_;
+  if (!know_first)
+    for (auto& phase : asked.first) phase.assign(phase.size(), 0);
+  std::uint32_t ids_seen = 0;  // ids are numbered by their first lookups
   StampSet page_set;
-  std::vector<std::uint8_t> hit, orders;
+  std::vector<std::uint8_t> hit, orders, first;
   std::vector<std::uint32_t> local, pages;
   std::size_t begin = 0;
   for (const StoredPiece& stored : pieces_) {
@@ -187,6 +256,11 @@ MissPoint RankJob::replay(const std::string& policy, std::uint64_t capacity) con
     hit.assign(ids.size(), 0);
     if (best) best->step(hit);
     if (cache) cache->step(ids, hit);
+    first.clear();
+    for (std::size_t i = 0; know_first && i < ids.size(); ++i) {
+      first.push_back(ids[i] == ids_seen);
+      ids_seen += first.back();
+    }
     if (!stored.counted) continue;
     page_set.begin(ids.size());
     orders.resize(ids.size());
@@ -198,10 +272,10 @@ MissPoint RankJob::replay(const std::string& policy, std::uint64_t capacity) con
       pages[i] = page_set.insert(local[i] / rows_per_page_);
       hit[i] = !hit[i];  // index of the smallest capacity that holds it, of one
     }
-    meter.add({local, orders, pages, page_set.count(), stored.decode}, hit);
+    meter.add({local, orders, pages, page_set.count(), stored.decode, first}, hit);
     if (stored.unit_end) meter.end_unit();
   }
-  return meter.points(asked_, options_.phase != "prefill", options_.sample).front();
+  return meter.points(asked, options_.phase != "prefill", options_.sample, options_.sample < 1).front();
 }
 
 }  // namespace slacktier

@@ -11,6 +11,7 @@
 #include "harness/interleave.hpp"
 #include "harness/misses.hpp"
 #include "harness/misses/meter.hpp"
+#include "harness/misses/miniature.hpp"
 #include "harness/misses/pieces.hpp"
 #include "harness/row_counts.hpp"
 #include "harness/stack_distances.hpp"
@@ -50,7 +51,8 @@ class RankJob {
     std::uint32_t rows;
     bool decode, counted, unit_end;
   };
-  void take(const Piece& piece, std::uint32_t slot, bool counted);
+  void take(const Piece& given, std::uint32_t slot, bool counted);
+  void follow_all(const Piece& piece, std::uint32_t slot, bool counted);
   void end_unit(bool counted);
   std::uint64_t scaled(std::uint64_t capacity) const;
 
@@ -65,7 +67,10 @@ class RankJob {
   Asked asked_;
   std::uint64_t lookups_ = 0;
 
+  // LRU: capacities followed one by one, and all others by stack distances. meter_ also counts for the capacity of no rows.
+  std::vector<std::unique_ptr<Miniature>> miniatures_;  // of each capacity, or none
   std::unique_ptr<Meter> meter_;
+  PieceSample sample_;
   std::vector<StackDistances> stacks_;     // one, or one a session slot
   std::vector<std::uint64_t> session_of_;  // whose rows a slot's stack holds
   std::vector<std::uint64_t> limits_;      // capacities as distances are compared with

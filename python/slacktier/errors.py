@@ -15,3 +15,8 @@ class EnvironmentLacks(Exception):
 
 class DeviceFailed(Exception):
     """A device or I/O failed. Exit status 4."""
+
+
+def said(error):
+    """What an exception of somebody else's says, in one line."""
+    return (str(error).splitlines() or [""])[0] or type(error).__name__

@@ -88,4 +88,4 @@ def operation_of(error):
     ours = os.path.dirname(os.path.abspath(__file__))
     frames = [f for f in trace if f"{os.sep}torch{os.sep}" not in f.filename and os.path.dirname(os.path.abspath(f.filename)) != ours]
     where = frames[-1] if frames else trace[-1]
-    return f"`{where.line}` ({os.path.basename(where.filename)}:{where.lineno}): {str(error).splitlines()[0]}"
+    return f"`{where.line}` ({os.path.basename(where.filename)}:{where.lineno}): {errors.said(error)}"

@@ -3,33 +3,43 @@
 import json
 import os
 
+import huggingface_hub.errors
 import torch
 import transformers
 
 from slacktier import capturable, errors
 from slacktier.torch_step import HuggingFaceModel
 
+# What configs that check their values raise; older ones check none.
+StrictDataclassError = getattr(huggingface_hub.errors, "StrictDataclassError", ())
 DTYPES = {"bfloat16": torch.bfloat16, "float16": torch.float16, "float32": torch.float32}
 
 
-def _config(name, overrides, layers_limit):
-    folder = os.path.dirname(name) if name.endswith(".json") else name
-    if name.endswith(".json") and not os.path.isfile(name):
+def _read(name):
+    """A local config.json as transformers' config."""
+    if not os.path.isfile(name):
         raise errors.UsageError(f"--model {name}: there is no such file")
+    with open(name, encoding="utf-8") as file:
+        try:
+            values = json.load(file)
+        except json.JSONDecodeError as error:
+            raise errors.UsageError(f"--model {name}:{error.lineno}: this is no JSON: {error.msg}") from error
+    if not isinstance(values, dict) or not isinstance(values.get("model_type"), str):
+        raise errors.UsageError(f"--model {name}: a config is an object with a model_type, such as \"llama\"")
+    return transformers.AutoConfig.for_model(values.pop("model_type"), **values)
+
+
+def _config(name, overrides, layers_limit):
     try:
-        if name.endswith(".json"):
-            with open(name, encoding="utf-8") as file:
-                values = json.load(file)
-            config = transformers.AutoConfig.for_model(values.pop("model_type", ""), **values)
-        else:
-            config = transformers.AutoConfig.from_pretrained(folder)
+        config = _read(name) if name.endswith(".json") else transformers.AutoConfig.from_pretrained(name)
+    except StrictDataclassError as error:
+        raise errors.UsageError(f"--model {name}: {_of_strict(error)}") from error
     except (ValueError, KeyError) as error:
-        raise errors.EnvironmentLacks(
-            f"--model {name}: transformers {transformers.__version__} does not know this model ({str(error).splitlines()[0]}): pip install "
-            "--upgrade transformers") from error
+        raise errors.EnvironmentLacks(f"--model {name}: transformers {transformers.__version__} does not know this model "
+                                      f"({errors.said(error)[:120]}): pip install --upgrade transformers") from error
     except OSError as error:
         raise errors.UsageError(f"--model {name}: no folder with a config.json, and nothing that Hugging Face has: "
-                                f"{str(error).splitlines()[0]}") from error
+                                f"{errors.said(error)}") from error
     for override in overrides:
         _override(config, override)
     text = config.get_text_config()
@@ -47,21 +57,28 @@ def _config(name, overrides, layers_limit):
 
 
 def _override(config, override):
-    key, equals, value = override.partition("=")
-    target, *path = [config], *key.split(".")
+    key, equals, text = override.partition("=")
+    *path, last = key.split(".")
     target = config
-    for part in path[:-1]:
+    for part in path:
         target = getattr(target, part, None)
-    if not equals or target is None or not hasattr(target, path[-1]):
-        # What is not the config's own may be its text part's.
+    if not path and not hasattr(target, last):  # what is not the config's own may be its text part's
         target = config.get_text_config()
-        if not equals or len(path) != 1 or not hasattr(target, path[0]):
-            raise errors.UsageError(f"--config {override}: the config has no '{key}'; write KEY=VALUE")
+    if not equals or target is None or not hasattr(target, last):
+        raise errors.UsageError(f"--config {override}: the config has no '{key}'; write KEY=VALUE")
     try:
-        value = json.loads(value)
+        value = json.loads(text)
     except json.JSONDecodeError:
-        pass
-    setattr(target, path[-1], value)
+        value = text
+    try:
+        setattr(target, last, value)
+    except StrictDataclassError as error:
+        raise errors.UsageError(f"--config {override}: {_of_strict(error)}") from error
+
+
+def _of_strict(error):
+    """The reason is in its last line."""
+    return str(error).splitlines()[-1].strip()
 
 
 def load(name, device, dtype, random_weights, layers_limit, overrides, batch, context, seed):
@@ -81,15 +98,15 @@ def load(name, device, dtype, random_weights, layers_limit, overrides, batch, co
             model = transformers.AutoModelForCausalLM.from_pretrained(os.path.dirname(name) if name.endswith(".json") else name,
                                                                       config=config, dtype=DTYPES[dtype]).to(target)
     except ValueError as error:
-        text = str(error).splitlines()[0]
+        text = errors.said(error)
         if "Unrecognized configuration class" in text:
             raise errors.EnvironmentLacks(f"--model {name}: transformers {transformers.__version__} has no causal model of this class: "
                                           f"{type(config).__name__}") from error
         raise errors.UsageError(f"--model {name}: no model can be made of this config: {text}") from error
     except OSError as error:
-        raise errors.UsageError(f"--model {name}: no weights: {str(error).splitlines()[0]}; --random-weights needs none") from error
+        raise errors.UsageError(f"--model {name}: no weights: {errors.said(error)}; --random-weights needs none") from error
     except (torch.OutOfMemoryError, MemoryError) as error:
-        raise errors.EnvironmentLacks(f"--model {name}: {str(error).splitlines()[0] or 'not enough memory'}: take a part with --layers-limit, "
+        raise errors.EnvironmentLacks(f"--model {name}: {errors.said(error)}: take a part with --layers-limit, "
                                       "or a smaller --dtype") from error
     changes = capturable.prepare(model, random_weights)
     layers = config.get_text_config().num_hidden_layers
@@ -98,4 +115,4 @@ def load(name, device, dtype, random_weights, layers_limit, overrides, batch, co
     try:
         return HuggingFaceModel(model.eval(), batch, context, os.path.basename(name.rstrip("/")) or name, label, seed)
     except torch.OutOfMemoryError as error:
-        raise errors.EnvironmentLacks(f"--batch {batch}: {str(error).splitlines()[0]}: take a smaller batch or context") from error
+        raise errors.EnvironmentLacks(f"--batch {batch}: {errors.said(error)}: take a smaller batch or context") from error

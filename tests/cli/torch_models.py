@@ -201,6 +201,16 @@ class Models(Made):
             self.load(os.path.join(self.folder.name, "gone.json"))
         with self.assertRaisesRegex(errors.EnvironmentLacks, "does not know this model"):
             self.load(self.config({**LLAMA, "model_type": "no_such_model"}))
+        for text, part in [('{"model_type": "llama",', "config.json:1: this is no JSON"), ("[1]", "object with a model_type"),
+                           (json.dumps({**LLAMA, "hidden_size": "x"}), "hidden_size.*expected int"),
+                           (json.dumps({**LLAMA, "num_attention_heads": 5}), "not a multiple of")]:
+            path = self.config({})
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+            with self.subTest(part=part), self.assertRaisesRegex(errors.UsageError, part):
+                self.load(path)
+        with self.assertRaisesRegex(errors.UsageError, "--config hidden_size=x: .*expected int"):
+            self.load(self.config(LLAMA), overrides=["hidden_size=x"])
         if not torch.cuda.is_available():
             with self.assertRaisesRegex(errors.EnvironmentLacks, "sees no GPU"):
                 self.load(self.config(LLAMA), device="cuda:0")

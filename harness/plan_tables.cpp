@@ -131,6 +131,8 @@ Table what_if_table(const PlanSources& sources, const PlanSettings& settings) {
   struct Case {
     std::string name;
     std::function<void(PlanSettings&, const PlanInput&)> change;
+    std::function<void(PlanSettings&, const PlanInput&)> otherwise =
+        {};  // where the files do not hold what `change` asks for
   };
   const PlanInput now = sources.input(settings);
   double bytes = 0;
@@ -144,36 +146,54 @@ Table what_if_table(const PlanSources& sources, const PlanSettings& settings) {
     cases.push_back({fmt::format("B = {}", b), [b](PlanSettings& s, const PlanInput&) { s.sessions = b; }});
   for (const std::uint32_t k : {2u, 4u})
     cases.push_back({fmt::format("{} tenants", k), [k](PlanSettings& s, const PlanInput&) { s.tenants *= k; }});
-  // Tokens of one session and step differ; q-fold sessions read as much.
+  // Pages of that many tokens a step where the misses hold them; else as of so many times the sessions, which repeat fewer
+  // rows.
   for (const std::uint32_t q : {2u, 4u})
     cases.push_back({fmt::format("q = {} (drafts verified)", q * now.tokens_per_session),
+                     [q](PlanSettings& s, const PlanInput& i) { s.tokens_per_session = i.tokens_per_session * q; },
                      [q](PlanSettings& s, const PlanInput& i) { s.sessions = i.sessions * q; }});
   Table table;
   table.title = "What if";
   table.columns = {
       {"case", "", Align::left, ""},   {"decision", "", Align::left, ""},         {"plan", "", Align::left, "", 44},
       {"mean", "%", Align::right, ""}, {"all resident", "GiB", Align::right, ""}, {"host then", "GiB", Align::right, ""}};
+  const auto row = [&](const std::string& name, const PlanInput& input) -> std::vector<Cell> {
+    const PlanOutcome outcome = plan_tables(input.problem, 1);
+    Cell mean = Cell::number(pct(input.problem, outcome.chosen.predicted.mean_ms), 2, true);
+    if (outcome.chosen.predicted.extrapolates) mean.mark = "*";
+    const bool kept = outcome.decision == Decision::keep;
+    return {name,
+            to_string(outcome.decision),
+            (kept ? "nearest: " : "") + describe(input.problem, outcome.chosen.candidate),
+            mean,
+            Cell::number((outcome.baseline.host_bytes + outcome.baseline.device_bytes) / gib, 0),
+            Cell::number((kept ? outcome.baseline : outcome.chosen).host_bytes / gib, 0)};
+  };
+  const auto changed = [&](const std::function<void(PlanSettings&, const PlanInput&)>& change) {
+    PlanSettings other = settings;
+    change(other, now);
+    return sources.input(other);
+  };
   for (const Case& one : cases) {
-    PlanSettings changed = settings;
-    one.change(changed, now);
     try {
-      const PlanInput input = sources.input(changed);
-      const PlanOutcome outcome = plan_tables(input.problem, 1);
-      Cell mean = Cell::number(pct(input.problem, outcome.chosen.predicted.mean_ms), 2, true);
-      if (outcome.chosen.predicted.extrapolates) mean.mark = "*";
-      const bool kept = outcome.decision == Decision::keep;
-      table.rows.push_back({one.name, to_string(outcome.decision),
-                            (kept ? "nearest: " : "") + describe(input.problem, outcome.chosen.candidate), mean,
-                            Cell::number((outcome.baseline.host_bytes + outcome.baseline.device_bytes) / gib, 0),
-                            Cell::number((kept ? outcome.baseline : outcome.chosen).host_bytes / gib, 0)});
+      table.rows.push_back(row(one.name, changed(one.change)));
+      continue;
+    } catch (const InputError& error) {
+      if (!one.otherwise) {
+        table.footnotes.push_back(fmt::format("{}: {}", one.name, error.what()));
+        continue;
+      }
+    }
+    try {
+      table.rows.push_back(row(one.name + ", not measured", changed(one.otherwise)));
     } catch (const InputError& error) {
       table.footnotes.push_back(fmt::format("{}: {}", one.name, error.what()));
     }
   }
   table.footnotes.push_back(
       "pages grow with tokens a step unless the misses file holds that batch, windows are the probe's nearest batch's, hit "
-      "rates "
-      "of larger tables are taken as today's; q: as many more sessions; *: beyond the pages that were measured");
+      "rates of larger tables are taken as today's; q, not measured: pages of as many more sessions (misses "
+      "--tokens-per-session measures it); *: beyond the pages that were measured");
   return table;
 }
 

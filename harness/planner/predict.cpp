@@ -40,6 +40,24 @@ struct Reading {
   std::vector<std::pair<std::size_t, double>> b;  // of layers on the same offer: place in the layers, ms per page
 };
 
+// A line is measured with as many pages on every rank that shares the disk. Where they differ, a rank's pages count by what
+// the disk serves until the rank has them: it serves ranks evenly, so each other has had as many by then, or all of its own,
+// later layers' too. `pages` is [rank][layer], `upto` the layers whose pages come before, this one's with them, and `all`
+// those on the disk.
+double served(const std::vector<std::vector<Draw>>& pages, std::size_t step, std::size_t rank,
+              const std::vector<std::size_t>& upto, const std::vector<std::size_t>& all) {
+  const auto sum = [&](std::size_t r, const std::vector<std::size_t>& layers) {
+    double total = 0;
+    for (const std::size_t l : layers) total += pages[r][l][step];
+    return total;
+  };
+  const double own = sum(rank, upto);
+  if (own <= 0) return 1;
+  double total = 0;
+  for (std::size_t r = 0; r < pages.size(); ++r) total += std::min(sum(r, all), own);
+  return total / static_cast<double>(pages.size()) / own;
+}
+
 }  // namespace
 
 Prediction predict(const PlanProblem& problem, const Candidate& candidate, const Shift& shift) {
@@ -83,37 +101,45 @@ Prediction predict(const PlanProblem& problem, const Candidate& candidate, const
   const std::size_t ranks = problem.layers.front().misses[candidate.shard_map].size();
   std::vector<double> latest(steps, 0.0);                // the step's exposure
   std::vector<double> arrived(readings.size() * steps);  // of the slowest rank
-  std::vector<Draw> pages(n);
-  for (std::size_t r = 0; r < ranks; ++r) {
+  std::vector<std::vector<Draw>> pages(ranks, std::vector<Draw>(n));
+  for (std::size_t r = 0; r < ranks; ++r)
     for (const Reading& reading : readings) {
       const MissLine& line = problem.layers[reading.layer].misses[candidate.shard_map][r];
       const MissLinePoint at = pages_at(line, candidate.layers[reading.layer].cache_rows);
       const Draw& z = normal_draw(2 * reading.layer);
       const double mean = std::max(0.0, at.pages + shift.pages * at.error);
       for (std::size_t i = 0; i < steps; ++i)
-        pages[reading.layer][i] = problem.read_factor * std::max(0.0, mean + at.spread * z[i]);
+        pages[r][reading.layer][i] = problem.read_factor * std::max(0.0, mean + at.spread * z[i]);
       const auto range = reading.line->range.find(problem.layers[reading.layer].k);
       const double total = problem.read_factor * mean;
       if (range != reading.line->range.end() && total >= 0.5 &&
           (total < range->second.first || total > range->second.second))
         result.extrapolates = true;
     }
+  for (std::size_t r = 0; r < ranks; ++r)
     for (std::size_t g = 0; g < readings.size(); ++g) {
       const Reading& reading = readings[g];
+      const LayerChoice& choice = candidate.layers[reading.layer];
+      const bool shared = ranks > 1 && static_cast<std::size_t>(problem.reads[choice.offer].ranks_on_disk) == ranks;
+      std::vector<std::size_t> upto, all;
+      for (const Reading& other : readings)
+        if (candidate.layers[other.layer].offer == choice.offer) all.push_back(other.layer);
+      for (const std::size_t other : all)
+        if (other <= reading.layer) upto.push_back(other);
       const Draw& z = normal_draw(2 * reading.layer + 1);
       double* const to = arrived.data() + g * steps;
       double mean_read = 0;
       for (std::size_t i = 0; i < steps; ++i) {
-        if (pages[reading.layer][i] < 0.5) continue;
+        if (pages[r][reading.layer][i] < 0.5) continue;
         double t = reading.line->a_ms + shift.reads * reading.line->error_ms;
-        for (const auto& [other, b] : reading.b) t += b * pages[other][i];
+        const double share = shared ? served(pages, i, r, upto, all) : 1;
+        for (const auto& [other, b] : reading.b) t += b * share * pages[r][other][i];
         t = std::max(0.0, t) * std::max(0.0, 1 + reading.line->spread * z[i]);
         mean_read += t / steps;
         to[i] = std::max(to[i], problem.resolve_ms + t);
       }
       result.read_ms[reading.layer] = std::max(result.read_ms[reading.layer], mean_read);
     }
-  }
   double least_headroom = -1e300;
   for (std::size_t g = 0; g < readings.size(); ++g) {
     const PlanLayer& layer = problem.layers[readings[g].layer];

@@ -138,6 +138,17 @@ class Plan(unittest.TestCase):
         said = self.plan("--what-if")
         for case in ("tables 2x", "tables of 1 TB", "a single stream", "B = 256", "4 tenants", "q = 4"):
             self.assertIn(case, said)
+        self.assertIn("q = 2 (drafts verified), not measured", said)
+
+    def test_what_if_takes_measured_tokens_a_step(self):
+        # Two tokens a step that read no more than one: drafts of the same rows.
+        drafts = copy.deepcopy(self.misses["results"][0])
+        drafts["q"] = 2
+        self.misses["results"].append(drafts)
+        said = self.plan("--what-if", "--tokens-per-session", "1")
+        self.assertNotIn("q = 2 (drafts verified), not measured", said)
+        self.assertIn("q = 2 (drafts verified)", said)
+        self.assertIn("q = 4 (drafts verified), not measured", said)
 
     def test_prices_and_other_places(self):
         _, said = self.placement("--price", "dram=4,uring=0.1", "--hbm-gib", "120", "--peer-gib", "300")
@@ -176,6 +187,7 @@ class Plan(unittest.TestCase):
             self.reads["results"][1]["ranks_on_disk"] = 2
 
         case("2 and 4 ranks on a disk", other_ranks)
+        case("not JSON", lambda: self.windows["results"][0].update(step_ms=float("nan")))
         case("major version 9", lambda: self.reads.update(schema="slacktier/reads/9.0"))
         case("no windows: name a file", lambda: None, without=("windows",))
         case("no read times", lambda: None, without=("reads",))

@@ -64,6 +64,7 @@ PlanProblem made_up(std::uint64_t seed, std::size_t layers = 2) {
     ReadOffer offer;
     offer.source = o == 2 ? "rdma" : "uring";
     offer.disks = static_cast<std::uint32_t>(1 + o);
+    offer.ranks_on_disk = o % 2 == 0 ? static_cast<int>(problem.ranks) : 1;
     offer.name = offer.source + " " + std::to_string(offer.disks);
     for (const PlanLayer& layer : problem.layers) {
       ReadLine line;
@@ -179,6 +180,29 @@ TEST_CASE("a faster disk, a longer window, a larger cache never cost more", "[pl
       CHECK(wide.chosen.host_bytes <= narrow.chosen.host_bytes * 1.01);
     }
   }
+}
+
+TEST_CASE("what a rank waits for is what the disk serves by then, to others too", "[planner]") {
+  PlanProblem problem = made_up(3, 1);
+  problem.shard_maps = {"contiguous"};
+  problem.ranks = 2;
+  problem.layers[0].window_ms = problem.layers[0].lo_ms = problem.layers[0].hi_ms = 0;
+  problem.layers[0].misses = {{{{0, 100, 0, 0}}, {{0, 300, 0, 0}}}};
+  problem.resolve_ms = 0;
+  problem.kappa_ms = {};
+  problem.reads.resize(1);
+  ReadLine& line = problem.reads[0].lines.at(1);
+  line.a_ms = 0.1;
+  line.b_ms = {{1, 2e-3}};
+  line.spread = 0;
+  const auto read_ms = [&](int ranks_on_disk) {
+    problem.reads[0].ranks_on_disk = ranks_on_disk;
+    return evaluate(problem, {0, {{true, 0, 0}}}).predicted.read_ms[0];
+  };
+  // Measured with two ranks of as many pages: 2 us a page of one are two pages served. Here 400 are, not 600.
+  CHECK(read_ms(2) == Approx(0.1 + 2e-3 * 200));
+  // Each on a disk of its own, or ranks that nobody measured beside each other: its own pages.
+  CHECK(read_ms(1) == Approx(0.1 + 2e-3 * 300));
 }
 
 TEST_CASE("intervals hold their mean and grow with what is not known", "[planner]") {

@@ -3,9 +3,9 @@
 import json
 import os
 
-import huggingface_hub.errors
-import torch
+import torch  # first: of several that are missing it is the one to name
 import transformers
+import huggingface_hub.errors
 
 from slacktier import capturable, errors
 from slacktier.torch_step import HuggingFaceModel

@@ -172,8 +172,8 @@ void Load::ended() {
       idle_ = true;
     wake = finished_ >= wake_at_ || idle_;
   }
+  if (wake) done_.ring();  // first, so that waking counts to no batch
   if (next) submit(*next);
-  if (wake) done_.ring();
 }
 
 BatchTime Load::run(const std::vector<LayerPages>& pages, std::uint64_t batch, Nanos start) {

@@ -35,6 +35,9 @@ struct ServerMetrics {
   std::uint64_t requests = 0, pages = 0, bytes = 0;
 };
 
+// The RDMA device that a server of this name uses ("auto": the first with an active port). Throws EnvironmentError.
+std::string find_rdma_device(const std::string& name);
+
 class TableServer {
  public:
   // Listens from now on. Throws UsageError (address), EnvironmentError (not this machine's, in use; no RDMA device, memory

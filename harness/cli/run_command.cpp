@@ -229,7 +229,8 @@ void add_run_command(CLI::App& app, const Invocation& invocation, std::function<
       ->type_name("HOST:PORT,…");
   command->add_option("--source", a.source, "How servers are read; default: tcp");
   command->add_option("--key-file", a.remote.key_file, "Key of the servers")->type_name("FILE");
-  command->add_option("--rdma-device", a.remote.device, "RDMA device of source rdma")->capture_default_str();
+  command->add_option("--rdma-device", a.remote.device, "RDMA device of source rdma, or one for each server: mlx5_0,mlx5_1")
+      ->capture_default_str();
   command->add_option("--gid-index", a.remote.gid_index, "GID of that device; default: the best by score")
       ->check(CLI::Range(0, 1023));
   command->add_option("--queue-pairs", a.remote.queue_pairs, "Queue pairs for each thread of source rdma")

@@ -75,7 +75,8 @@ void add_read_options(CLI::App& app, ReadArguments& a) {
   app.add_option("--connect", a.remote.connect, "Servers (slacktier-tier serve) to read from, with --source tcp")
       ->type_name("HOST:PORT,…");
   app.add_option("--key-file", a.remote.key_file, "Key of the servers")->type_name("FILE");
-  app.add_option("--rdma-device", a.remote.device, "RDMA device of source rdma")->capture_default_str();
+  app.add_option("--rdma-device", a.remote.device, "RDMA device of source rdma, or one for each server: mlx5_0,mlx5_1")
+      ->capture_default_str();
   app.add_option("--gid-index", a.remote.gid_index, "GID of that device; default: the best by score")
       ->check(CLI::Range(0, 1023));
   app.add_option("--queue-pairs", a.remote.queue_pairs, "Queue pairs for each thread of source rdma")

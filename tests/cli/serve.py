@@ -88,6 +88,26 @@ class Serve(unittest.TestCase):
             self.assertIn("served ", out)
             served = self.serve("--table", self.table)
 
+    def test_several_addresses_share_the_shards(self):
+        image = self.path("tiny.img")
+        self.run_program(TIER, "stage", "--table", self.table, "--ranks", "4", "--disk", image, "-q")
+        for what, shards in [(["--table", self.table, "--size", "2MiB"], ["layer 1 rank 0", "layer 14 rank 0"]),
+                             (["--disk", image, "--rank", "0,1"], ["layer 1 rank 0, layer 14 rank 0", "layer 1 rank 1, layer 14 rank 1"])]:
+            process = subprocess.Popen([TIER, "serve", "--listen", "127.0.0.1:0,127.0.0.1:0", "--key-file", self.key, "-q", *what],
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            self.addCleanup(process.communicate)
+            self.addCleanup(process.kill)
+            lines = [process.stdout.readline() for _ in range(4)]
+            for number, part in enumerate(shards):
+                self.assertIn(f", {part} of ", lines[2 * number])
+            both = ",".join(line.split()[-1] for line in lines[1::2])
+            self.run_program(IOBENCH, "run", "--source", "tcp", "--connect", both, "--key-file", self.key, "--pages", "1:20,14:20", "-q",
+                             "--batches", "10", "--rounds", "2", *(["--ranks", "2"] if "--disk" in what else []))
+            process.send_signal(signal.SIGTERM)
+            out, err = process.communicate(timeout=PATIENCE)
+            self.assertEqual(process.returncode, 0, err)
+            self.assertIn("served ", out)
+
     def test_a_campaign_reads_from_a_staged_image(self):
         image = self.path("tiny.img")
         self.run_program(TIER, "stage", "--table", self.table, "--ranks", "4", "--disk", image, "-q")
@@ -157,6 +177,12 @@ class Serve(unittest.TestCase):
         self.assertIn("host:port", refused("--table", self.table, "--listen", "7000", "--key-file", self.key))
         self.assertIn("address of this machine",
                       refused("--table", self.table, "--listen", "192.0.2.1:0", "--key-file", self.key, "-q", code=3))
+        self.assertIn("2 servers", refused("--table", self.table, "--listen", "127.0.0.1:0,127.0.0.1:0", "--layers", "1",
+                                           "--key-file", self.key, "-q"))
+        self.assertIn("an address of its own", refused("--table", self.table, "--listen", "127.0.0.1:0", "--rdma", "a,b",
+                                                       "--key-file", self.key, "-q"))
+        self.assertIn("RDMA device", refused("--table", self.table, "--listen", "127.0.0.1:0", "--rdma", "nowhere0",
+                                             "--key-file", self.key, "-q", code=3))
         self.assertIn("--connect", self.run_program(IOBENCH, "run", "--source", "tcp", "--pages", "1:1", code=2).stderr)
 
 

@@ -128,15 +128,16 @@ for module in $modules; do need modprobe "$module"; done
 # rxe needs a network device below it; without a card a dummy one does, for packets to our own address are looped back inside rxe. An
 # MTU of 9000 allows each RDMA path MTU, up to 4096.
 need ip link set lo up
-below=eth0
-if [ ! -e /sys/class/net/eth0 ]; then
-  below=roce0
-  need ip link add roce0 type dummy
-fi
-need ip link set "$below" mtu 9000
-need ip addr add "$(sed -n 's/.*guest_address=\([0-9.]*\).*/\1/p' /proc/cmdline)/24" dev "$below"
-need ip link set "$below" up
-need rdma link add rxe0 type rxe netdev "$below"
+[ -e /sys/class/net/eth0 ] || need ip link add eth0 type dummy
+number=0
+for address in $(sed -n 's/.*guest_addresses=\([0-9.,]*\).*/\1/p' /proc/cmdline | tr , ' '); do
+  [ -e "/sys/class/net/eth$number" ] || break
+  need ip link set "eth$number" mtu 9000
+  need ip addr add "$address/24" dev "eth$number"
+  need ip link set "eth$number" up
+  need rdma link add "rxe$number" type rxe netdev "eth$number"
+  number=$((number + 1))
+done
 for module in 9pnet_virtio 9p; do need modprobe "$module"; done
 need mount -t 9p -o trans=virtio,version=9p2000.L,msize=131072 share /share
 tries=0  # disks turn up a bit later

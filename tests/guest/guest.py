@@ -6,9 +6,9 @@ One boot (some ten seconds, for all of it is emulated) runs many steps:
     outcome["devices"].status, .output, .errors
 
 A step is a shell script; what it leaves running in the background (command &) lives on through later steps. Files under /share come
-back: outcome.file("NAME"). Where a step is on PEER, a second machine starts beside the first, with a cable between them (eth0: 192.0.2.1,
-192.0.2.2 at the peer; rxe0 upon it): one runs its step while the other waits. Timings inside mean nothing, and on a busy machine all of
-it may take minutes.
+back: outcome.file("NAME"). Where a step is on PEER, a second machine starts beside the first, with two cables between them: eth0 with
+192.0.2.1 here and 192.0.2.2 at the peer, and eth1 with 198.51.100.1 and .2, rxe0 and rxe1 upon them, each at a NUMA node of its own.
+One machine runs its step while the other waits. Timings inside mean nothing, and on a busy machine all of it may take minutes.
 
 Exit status of a test that calls guest.main(): 0 passed, 77 skipped where no guest can be had (says why), 1 failed.
 """
@@ -29,6 +29,7 @@ PROGRAMS = os.environ.get("SLACKTIER_BIN", "")
 BUILD = os.environ.get("SLACKTIER_BUILD", "")
 
 FIRST, PEER = "first", "peer"
+NETWORKS = ["192.0.2", "198.51.100"]
 
 RUN_STEPS = """
 host=$(sed -n 's/.*guest_host=\\([a-z]*\\).*/\\1/p' /proc/cmdline)
@@ -150,8 +151,9 @@ class Machine:
     """One qemu, described; started by start()."""
 
     def __init__(self, name, scratch, share, disks, parameters, memory_mib, cpus):
-        self.name, self.scratch, self.process = name, scratch, None
-        address = "192.0.2.1" if name == FIRST else "192.0.2.2"
+        self.name, self.scratch, self.process, self.memory_mib, self.cpus = name, scratch, None, memory_mib, cpus
+        self.number = 1 if name == FIRST else 2
+        addresses = ",".join(f"{network}.{self.number}" for network in NETWORKS)
         self.command = [
             "qemu-system-x86_64", "-machine", "q35",
             # Emulation works everywhere; a hypervisor, even where there is one, may refuse or hang such a guest. All that can be
@@ -161,9 +163,10 @@ class Machine:
             # The second serial port carries the exit status and nothing else, so that nothing printed can pass for it.
             "-serial", "file:" + self.path("console"), "-serial", "file:" + self.path("status"),
             "-kernel", os.path.join(GUEST, "kernel"), "-initrd", os.path.join(scratch, "initramfs"),
-            # A panic ends qemu, as -no-reboot has it.
-            "-append", f"console=ttyS0 quiet panic=-1 oops=panic mitigations=off guest_disks={len(disks)} guest_host={name} "
-                       f"guest_address={address} {parameters}",
+            # A panic ends qemu, as -no-reboot has it. The processor's own counter as the clock: to read the others, qemu's main
+            # loop has to take a turn.
+            "-append", f"console=ttyS0 quiet panic=-1 oops=panic mitigations=off tsc=reliable clocksource=tsc guest_disks={len(disks)} guest_host={name} "
+                       f"guest_addresses={addresses} {parameters}",
             "-virtfs", f"local,path={share},mount_tag=share,security_model=none"]
         for number, disk in enumerate(disks):
             image = os.path.join(scratch, f"disk-{number}")
@@ -176,14 +179,22 @@ class Machine:
     def path(self, what):
         return os.path.join(self.scratch, f"{what}-{self.name}")
 
-    def start(self, cable=None):
-        """`cable`: one end of a pair of connected sockets, which carry the network's frames."""
-        network = [] if cable is None else [
-            "-netdev", f"socket,id=cable,fd={cable.fileno()}",
-            "-device", f"virtio-net-pci,netdev=cable,mac=52:54:00:00:00:0{1 if self.name == FIRST else 2},romfile="]
+    def start(self, cables=()):
+        """`cables`: ends of pairs of connected sockets, which carry the networks' frames."""
+        network = []
+        if cables:
+            half = self.memory_mib // 2
+            for node in range(2):
+                network += ["-object", f"memory-backend-ram,id=memory{node},size={half}M",
+                            "-numa", f"node,nodeid={node},memdev=memory{node}" + (f",cpus=0-{self.cpus - 1}" if node == 0 else ""),
+                            "-device", f"pxb-pcie,bus=pcie.0,id=bus{node},bus_nr={32 + 32 * node},numa_node={node}",
+                            "-device", f"pcie-root-port,id=port{node},bus=bus{node},chassis={1 + node}"]
+        for node, cable in enumerate(cables):
+            network += ["-netdev", f"socket,id=cable{node},fd={cable.fileno()}",
+                        "-device", f"virtio-net-pci,bus=port{node},netdev=cable{node},mac=52:54:00:00:0{node}:0{self.number},romfile="]
         with open(self.path("qemu"), "wb") as said:
             self.process = subprocess.Popen([*self.command, *network], stdin=subprocess.DEVNULL, stdout=said, stderr=said,
-                                            pass_fds=[] if cable is None else [cable.fileno()])
+                                            pass_fds=[cable.fileno() for cable in cables])
 
     def said(self):
         return text(self.path("console")) + text(self.path("qemu"))
@@ -196,19 +207,19 @@ class Machine:
 
 def run_machines(machines, seconds):
     """Runs them until all have ended, at most so long; what still runs then is killed."""
-    ends = socket.socketpair() if len(machines) > 1 else [None]
+    cables = [socket.socketpair() for _ in NETWORKS] if len(machines) > 1 else []
     until, alone = time.monotonic() + seconds, False
     try:
-        for machine, end in zip(machines, ends):
-            machine.start(end)
-            if end is not None:
-                end.close()
+        for number, machine in enumerate(machines):
+            machine.start([ends[number] for ends in cables])
         while (running := [machine.process.poll() is None for machine in machines].count(True)) and time.monotonic() < until:
             if running < len(machines) and not alone:
                 alone = True
                 until = min(until, time.monotonic() + 60)  # the other has little left to do, or waits in vain
             time.sleep(0.05)
     finally:
+        for end in [end for ends in cables for end in ends]:
+            end.close()
         for machine in machines:
             if machine.process:
                 machine.process.kill()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Source rdma on a real verbs stack (soft-RoCE): its own tests; the programs on one host and on two, with two readers at once and MTUs
-that differ; and what happens when server or reader are killed."""
+"""Source rdma on a real verbs stack (soft-RoCE): its own tests; the programs on one host and on two, with two readers at once, two
+adapters, and MTUs that differ; and what happens when server or reader are killed."""
 
 import json
 import os
@@ -56,6 +56,15 @@ STEPS = [
     guest.Step("other GID", read(more=f"{SHORT} --gid-index 0")),
     guest.Step("smaller MTU here", f"ip link set eth0 mtu 1500; {read(more=SHORT + ' --granularity page')}; "
                                    "status=$?; ip link set eth0 mtu 9000; exit $status"),
+    # Two adapters at both ends, one layer each.
+    guest.Step("serve two", """
+slacktier-tier serve -q --table /tiny.json --listen 192.0.2.2:7431,198.51.100.2:7432 --key-file key --rdma rxe0,rxe1 >two 2>&1 &
+until [ $(grep -c listening two) = 2 ] || ! kill -0 $!; do sleep 0.2; done
+cat two
+cat /sys/class/net/eth0/device/../numa_node /sys/class/net/eth1/device/../numa_node
+""", guest.PEER),
+    guest.Step("read two", "slacktier-iobench run -q --source rdma --connect 192.0.2.2:7431,198.51.100.2:7432 --rdma-device rxe0,rxe1 "
+                           f"--pages 1:4,14:2 --key-file key --threads 1 {SHORT} --granularity page --verify-checksum"),
     guest.Step("reading", f"( {read(more=FOR_LONG)} 2>lost; echo $? >status ) &"),
     guest.Step("server killed", f"{until(5)}sleep 1; kill -9 $(cat server)", guest.PEER),
     guest.Step("server lost", "until [ -s status ]; do sleep 0.2; done; cat lost >&2; exit $(cat status)"),
@@ -97,6 +106,16 @@ class Rdma(guest.Checks):
             self.assertIn("rdma rxe0 port 1, GID 1 (RoCE v2", self.effective(name))
         self.passed("two")
         self.passed("end here")
+
+    def test_each_adapter_serves_its_shards_from_its_numa_node(self):
+        served = self.passed("serve two").splitlines()
+        nodes = served[-2:]
+        self.assertEqual(sorted(nodes), ["0", "1"])
+        for number, (layer, gid) in enumerate([(1, "192.0.2.2"), (14, "198.51.100.2")]):
+            self.assertIn(f"layer {layer} rank 0 of 1 ranks", served[3 * number])
+            self.assertIn(f"all on NUMA node {nodes[number]}", served[3 * number])
+            self.assertIn(f"through rxe{number} port 1, GID 1 (RoCE v2, ::ffff:{gid})", served[3 * number + 1])
+        self.assertIn("; rxe1 port 1", self.effective("read two"))
 
     def test_the_smaller_mtu_is_taken(self):
         self.assertIn("MTU 4096, read depth", self.effective("page"))

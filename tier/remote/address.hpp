@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "platforms/clock.hpp"
 
@@ -12,6 +13,8 @@ struct Address {
 };
 // Throws UsageError naming the text.
 Address parse_address(const std::string& text);
+// "a,b" taken apart.
+std::vector<std::string> split_list(const std::string& list);
 
 // Sockets are non-blocking, without Nagle's delay, and closed by the caller. Throws EnvironmentError when the host has no
 // address or the address is not this machine's or in use; `address` becomes what was bound, with the real port.

@@ -37,15 +37,21 @@ Address parse_address(const std::string& text) {
   return address;
 }
 
-std::vector<std::string> parse_servers(const std::string& connect) {
-  std::vector<std::string> servers;
-  for (std::size_t at = 0; at <= connect.size();) {
-    const std::size_t comma = std::min(connect.find(',', at), connect.size());
-    servers.push_back(connect.substr(at, comma - at));
-    if (parse_address(servers.back()).port == "0")
-      throw UsageError(fmt::format("'{}': port 0 is nobody's; the server prints its own", servers.back()));
+std::vector<std::string> split_list(const std::string& list) {
+  std::vector<std::string> parts;
+  for (std::size_t at = 0; at <= list.size();) {
+    const std::size_t comma = std::min(list.find(',', at), list.size());
+    parts.push_back(list.substr(at, comma - at));
     at = comma + 1;
   }
+  return parts;
+}
+
+std::vector<std::string> parse_servers(const std::string& connect) {
+  std::vector<std::string> servers = split_list(connect);
+  for (const std::string& server : servers)
+    if (parse_address(server).port == "0")
+      throw UsageError(fmt::format("'{}': port 0 is nobody's; the server prints its own", server));
   if (servers.size() > 64) throw UsageError(fmt::format("{} servers: at most 64 can be read from", servers.size()));
   return servers;
 }

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <set>
 
 #include "platforms/error.hpp"
+#include "platforms/numa.hpp"
 #include "tier/image/chunks.hpp"
 #include "tier/image/disk_file.hpp"
 #include "tier/image/header_area.hpp"
@@ -38,7 +40,43 @@ void for_pieces(std::uint64_t pieces, std::uint64_t total, const ServedTable::Pr
 
 }  // namespace
 
-ServedTable::ServedTable(ImageHeader header) : header_(std::make_unique<ImageHeader>(std::move(header))) {
+std::vector<ImageSegment> served_segments(const ImageHeader& header, const ServedPart& part) {
+  for (const int layer : part.layers)
+    for (const std::uint32_t rank : part.ranks) header.segment(layer, rank);  // throws where there is none
+  const auto chosen = [](const auto& wanted, const auto& value) {
+    return wanted.empty() || std::find(wanted.begin(), wanted.end(), value) != wanted.end();
+  };
+  std::vector<ImageSegment> segments;
+  for (const ImageSegment& s : header.segments)
+    if (chosen(part.layers, s.layer) && chosen(part.ranks, s.rank)) segments.push_back(s);
+  if (segments.empty())
+    throw UsageError(fmt::format("{}: holds none of the layers and ranks asked for",
+                                 header.paths.empty() ? header.table : header.paths.front()));
+  return segments;
+}
+
+std::vector<ServedPart> deal_parts(std::span<const ImageSegment> segments, std::size_t parts) {
+  std::vector<ServedPart> dealt(parts);
+  if (parts < 2) return dealt;
+  std::set<int> layers;
+  std::set<std::uint32_t> ranks;
+  for (const ImageSegment& segment : segments) {
+    layers.insert(segment.layer);
+    ranks.insert(segment.rank);
+  }
+  std::size_t next = 0;
+  if (ranks.size() >= parts)
+    for (const std::uint32_t rank : ranks) dealt[next++ % parts].ranks.push_back(rank);
+  else if (layers.size() >= parts)
+    for (const int layer : layers) dealt[next++ % parts].layers.push_back(layer);
+  else
+    throw UsageError(fmt::format("{} ranks and {} layers are not enough for {} servers: name fewer addresses", ranks.size(),
+                                 layers.size(), parts));
+  return dealt;
+}
+
+ServedTable::ServedTable(ImageHeader header, const ServedPart& part)
+    : header_(std::make_unique<ImageHeader>(std::move(header))), numa_node_(part.numa_node) {
   ImageHeader& h = *header_;
   h.disks = 1;
   h.disk = 0;
@@ -51,20 +89,36 @@ ServedTable::ServedTable(ImageHeader header) : header_(std::make_unique<ImageHea
   }
   h.staged_bytes = base;
   memory_ = HostMemory(base);
+  if (numa_node_ < 0) return;
+  if (const std::error_code refused = prefer_node(memory_.data(), memory_.bytes(), numa_node_))
+    not_placed_ = refused.message();
+}
+
+std::string ServedTable::describe_place() const {
+  if (numa_node_ < 0) return "";
+  if (!not_placed_.empty())
+    return fmt::format("not placed on NUMA node {}: {} (start it with numactl --membind={})", numa_node_, not_placed_,
+                       numa_node_);
+  const auto share = share_on_node(memory_.data(), memory_.bytes(), numa_node_);
+  if (!share) return fmt::format("asked for on NUMA node {}; where it is, the system does not tell", numa_node_);
+  return *share == 1 ? fmt::format("all on NUMA node {}", numa_node_)
+                     : fmt::format("{:.0f}% on NUMA node {}, which has no more", 100 * *share, numa_node_);
 }
 
 void ServedTable::describe() { text_ = header_json(*header_).dump(); }
 
-ServedTable ServedTable::make(const TableSpec& spec, StageOptions options, const ProgressCall& progress) {
+ServedTable ServedTable::make(const TableSpec& spec, StageOptions options, const ServedPart& part,
+                              const ProgressCall& progress) {
   options.disks = {"memory"};
   if (!options.rows) options.rows = generated_table(spec, options.seed);
   ImageHeader header = plan_image(spec, options);
   std::uint64_t nonce = splitmix64(std::stoull(header.fingerprint, nullptr, 16) ^ splitmix64(options.rows->identity()));
-  for (const std::uint64_t part : {static_cast<std::uint64_t>(header.shard_map), std::uint64_t{header.ranks},
+  for (const std::uint64_t word : {static_cast<std::uint64_t>(header.shard_map), std::uint64_t{header.ranks},
                                    std::uint64_t{header.geometry.page_bytes}, options.max_bytes})
-    nonce = splitmix64(nonce ^ part);
+    nonce = splitmix64(nonce ^ word);
   header.nonce = std::max<std::uint64_t>(nonce, 1);
-  ServedTable table(std::move(header));
+  header.segments = served_segments(header, part);
+  ServedTable table(std::move(header), part);
   const ImageHeader& h = *table.header_;
   const PageMaker maker(spec, h, *options.rows);
   struct Piece {
@@ -86,26 +140,19 @@ ServedTable ServedTable::make(const TableSpec& spec, StageOptions options, const
   return table;
 }
 
-ServedTable ServedTable::load(const std::vector<std::string>& disks, const std::vector<int>& layers,
-                              const std::vector<std::uint32_t>& ranks, const ProgressCall& progress) {
+ServedTable ServedTable::load(const std::vector<std::string>& disks, const ServedPart& part, const ProgressCall& progress) {
   ImageHeader image = read_image_header(disks);
   if (!image.complete)
     throw UsageError(
         fmt::format("{}: its staging was interrupted; stage it again to resume, then serve it", image.paths[0]));
-  const auto chosen = [](const auto& wanted, const auto& value) {
-    return wanted.empty() || std::find(wanted.begin(), wanted.end(), value) != wanted.end();
-  };
-  for (const int layer : layers)
-    for (const std::uint32_t rank : ranks) image.segment(layer, rank);  // throws where there is none
-  std::erase_if(image.segments, [&](const ImageSegment& s) { return !chosen(layers, s.layer) || !chosen(ranks, s.rank); });
-  if (image.segments.empty())
-    throw UsageError(fmt::format("{}: holds none of the layers and ranks asked for", image.paths[0]));
-  ServedTable table(image);
+  image.segments = served_segments(image, part);
+  ServedTable table(image, part);
   std::vector<DiskFile> files;
   for (const std::string& path : image.paths) {
     files.push_back(DiskFile::for_reading(path));
     files.back().open_bulk(false);
-    if (files.back().bytes() < image.disk_bytes() && !files.back().block_device() && layers.empty() && ranks.empty())
+    if (files.back().bytes() < image.disk_bytes() && !files.back().block_device() && part.layers.empty() &&
+        part.ranks.empty())
       throw UsageError(
           fmt::format("{}: is truncated: {} bytes of {}; stage it again", path, files.back().bytes(), image.disk_bytes()));
   }

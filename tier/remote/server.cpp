@@ -240,6 +240,10 @@ struct TableServer::Parts {
   }
 };
 
+std::string find_rdma_device(const std::string& name) {
+  return ibv_get_device_name(VerbsDevice(name, -1).context()->device);
+}
+
 TableServer::TableServer(const ServedTable& table, ServerOptions options)
     : parts_(std::make_unique<Parts>(table, std::move(options))) {}
 

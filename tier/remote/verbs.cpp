@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "platforms/error.hpp"
+#include "tier/remote/address.hpp"
 
 namespace slacktier {
 
@@ -143,6 +144,14 @@ QueuePair VerbsDevice::queue_pair(ibv_cq* queue, std::uint32_t work, int access)
       error != 0)
     refused("a queue pair's state INIT", error);
   return pair;
+}
+
+std::vector<std::string> parse_rdma_devices(const std::string& names, std::size_t servers) {
+  std::vector<std::string> devices = split_list(names);
+  if (devices.size() > 1 && devices.size() != servers)
+    throw UsageError(fmt::format("{} RDMA devices for {} server(s): name one, or one for each server in --connect's order",
+                                 devices.size(), servers));
+  return devices;
 }
 
 std::string gid_difference(const VerbsPort& own, const Gid& gid, GidKind kind) {

@@ -63,6 +63,9 @@ class VerbsDevice {
   std::uint32_t read_depth_reader_ = 1, read_depth_server_ = 1, most_work_ = 64;
 };
 
+// The devices that a reader of `servers` servers names: one, or "a,b", one for each server. Throws UsageError.
+std::vector<std::string> parse_rdma_devices(const std::string& names, std::size_t servers);
+
 // Why two ends cannot speak to each other; empty: they can.
 std::string gid_difference(const VerbsPort& own, const protocol::Gid& gid, protocol::GidKind kind);
 

@@ -20,16 +20,19 @@ namespace {
 
 constexpr std::uint32_t signal_every = 16;  // requests of a queue pair to one completion
 constexpr Nanos spin = 400'000;  // looking for completions before sleeping until one comes: a step's reads take less
-constexpr int look_ms = 1;       // a completion just before its notification is asked for makes no event
+constexpr std::uint32_t looks_a_clock = 32;  // a look costs less than the time of day
+constexpr int look_ms = 1;                   // a completion just before its notification is asked for makes no event
 
 class RdmaSource final : public RemoteSource {
  public:
   RdmaSource(const ImageHeader& header, const PagePool& pool, const SourceOptions& options)
-      : RemoteSource("rdma", header, pool, options),
-        device_(options.remote.device, options.remote.gid_index),
-        queue_pairs_(static_cast<std::uint32_t>(options.remote.queue_pairs)),
-        work_(std::min(device_.most_work(), 256u)),
-        region_(device_.region(pool.base(), pool.bytes(), IBV_ACCESS_LOCAL_WRITE)) {
+      : RemoteSource("rdma", header, pool, options), queue_pairs_(static_cast<std::uint32_t>(options.remote.queue_pairs)) {
+    for (const std::string& name : parse_rdma_devices(options.remote.device, pages_.servers().size())) {
+      adapters_.push_back(std::make_unique<Adapter>(name, options.remote.gid_index));
+      Adapter& adapter = *adapters_.back();
+      adapter.region = adapter.device.region(pool.base(), pool.bytes(), IBV_ACCESS_LOCAL_WRITE);
+      work_ = std::min(adapter.device.most_work(), work_);
+    }
     try {
       start();
     } catch (...) {
@@ -40,14 +43,24 @@ class RdmaSource final : public RemoteSource {
   ~RdmaSource() override { stop(); }
 
   std::string describe() const override {
-    const int mtu = 128 << mtu_.load(), own = 128 << device_.port().mtu;
-    return fmt::format("rdma {}{}, read depth {}, {} granularity, {} thread(s) x {} queue pair(s) to each of {}",
-                       device_.describe(), mtu == own ? "" : fmt::format(" ({} in effect)", mtu), depth_.load(),
+    std::vector<std::string> adapters;
+    for (const auto& adapter : adapters_) {
+      const int mtu = 128 << adapter->mtu.load(), own = 128 << adapter->device.port().mtu;
+      adapters.push_back(fmt::format("{}{}, read depth {}", adapter->device.describe(),
+                                     mtu == own ? "" : fmt::format(" ({} in effect)", mtu), adapter->depth.load()));
+    }
+    return fmt::format("rdma {}, {} granularity, {} thread(s) x {} queue pair(s) to each of {}", fmt::join(adapters, "; "),
                        to_string(options_.remote.granularity), threads_, queue_pairs_, fmt::join(pages_.servers(), ", "));
   }
   std::size_t registered_bytes() const override { return 0; }  // the pool, which is counted as what it is
 
  private:
+  struct Adapter {
+    Adapter(const std::string& name, int gid_index) : device(name, gid_index) {}
+    const VerbsDevice device;
+    MemoryRegion region;                          // the page pool
+    std::atomic<std::uint32_t> depth{0}, mtu{0};  // as agreed with the server that answered last
+  };
   struct Posted {
     std::uint32_t read = 0;
     bool last = false;  // of its read
@@ -61,6 +74,7 @@ class RdmaSource final : public RemoteSource {
     std::uint32_t number = 0;
   };
   struct VerbsReader final : Reader {
+    std::uint32_t key = 0;  // of the page pool, with its adapter
     CompletionChannel channel;
     CompletionQueue completions;
     std::vector<Queue> queues;
@@ -72,21 +86,24 @@ class RdmaSource final : public RemoteSource {
 
   void connected(Reader& base) override {
     auto& reader = static_cast<VerbsReader&>(base);
-    reader.channel.reset(ibv_create_comp_channel(device_.context()));
+    Adapter& adapter = *adapters_[reader.server % adapters_.size()];
+    const VerbsDevice& device = adapter.device;
+    reader.key = adapter.region->lkey;
+    reader.channel.reset(ibv_create_comp_channel(device.context()));
     if (!reader.channel) throw EnvironmentError("RDMA: a completion channel is refused");
     reader.completions.reset(
-        ibv_create_cq(device_.context(), static_cast<int>(work_ * queue_pairs_), nullptr, reader.channel.get(), 0));
+        ibv_create_cq(device.context(), static_cast<int>(work_ * queue_pairs_), nullptr, reader.channel.get(), 0));
     if (!reader.completions) throw EnvironmentError("RDMA: a completion queue is refused");
     protocol::Attach attach;
-    const VerbsPort& own = device_.port();
+    const VerbsPort& own = device.port();
     attach.gid = own.gid;
     attach.kind = own.kind;
     attach.lid = own.lid;
     attach.mtu = own.mtu;
-    attach.depth = static_cast<std::uint8_t>(device_.read_depth_as_reader());
+    attach.depth = static_cast<std::uint8_t>(device.read_depth_as_reader());
     for (std::uint32_t q = 0; q < queue_pairs_; ++q) {
       Queue queue;
-      queue.pair = device_.queue_pair(reader.completions.get(), work_, 0);
+      queue.pair = device.queue_pair(reader.completions.get(), work_, 0);
       queue.number = queue.pair->qp_num;
       queue.work.resize(work_);
       queue.targets.resize(work_);
@@ -106,8 +123,8 @@ class RdmaSource final : public RemoteSource {
       connect_queue_pair(reader.queues[q].pair.get(), own, other, attached->mtu, attach.queues[q].sequence, attached->depth);
     }
     reader.memory = attached->memory;
-    depth_ = attached->depth;
-    mtu_ = attached->mtu;
+    adapter.depth = attached->depth;
+    adapter.mtu = attached->mtu;
   }
 
   // A queue pair that is destroyed writes nothing more, whatever was still under way.
@@ -124,20 +141,26 @@ class RdmaSource final : public RemoteSource {
     const std::uint64_t segment_base = reader.connection.image().segments.at(segment).base;
     const std::uint32_t begin = reader.ended;
     reader.arrived.assign(reader.end - begin, 0);
-    std::uint32_t next = begin;
-    Nanos last = monotonic_clock().now();
+    std::uint32_t next = begin, looks = 0;
+    Nanos since = 0;  // when nothing had come for some looks
     while (reader.ended < reader.end) {
       for (Queue& queue : reader.queues) {
         // An equal share to each queue, so that the first does not take all.
         const std::uint32_t share = (reader.end - begin + queue_pairs_ - 1) / queue_pairs_;
         next = post(reader, queue, batch, segment_base, next, std::min(next + share, reader.end));
       }
-      const bool some = take_completions(reader, batch, begin);
+      if (take_completions(reader, batch, begin)) {
+        looks = 0;
+        since = 0;
+        continue;
+      }
+      if (++looks < looks_a_clock) continue;
+      looks = 0;
       const Nanos now = monotonic_clock().now();
-      if (some)
-        last = now;
-      else if (now - last > spin)
-        await(reader, now - last);
+      if (since == 0)
+        since = now;
+      else if (now - since > spin)
+        await(reader, now - since);
     }
   }
 
@@ -161,7 +184,7 @@ class RdmaSource final : public RemoteSource {
       const std::uint64_t offset = base + read.page * pages_.page_bytes();
       const auto add = [&](std::size_t at, std::size_t bytes) {
         ibv_sge& target = queue.targets[n];
-        target = {reinterpret_cast<std::uintptr_t>(page + at), static_cast<std::uint32_t>(bytes), region_->lkey};
+        target = {reinterpret_cast<std::uintptr_t>(page + at), static_cast<std::uint32_t>(bytes), reader.key};
         ibv_send_wr& work = queue.work[n];
         work = {};
         work.wr_id = queue.next++ * queue_pairs_ + static_cast<std::uint64_t>(&queue - reader.queues.data());
@@ -247,10 +270,9 @@ class RdmaSource final : public RemoteSource {
     if (waited > silence) throw std::system_error(ETIMEDOUT, std::generic_category(), reader.connection.server());
   }
 
-  const VerbsDevice device_;
-  const std::uint32_t queue_pairs_, work_;
-  MemoryRegion region_;
-  std::atomic<std::uint32_t> depth_{0}, mtu_{0};  // as agreed with the server that answered last
+  const std::uint32_t queue_pairs_;
+  std::uint32_t work_ = 256;                        // requests of a queue pair
+  std::vector<std::unique_ptr<Adapter>> adapters_;  // that of server s is number s modulo their count
 };
 
 }  // namespace

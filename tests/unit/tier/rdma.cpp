@@ -11,69 +11,31 @@
 
 #include "platforms/error.hpp"
 #include "tests/catch.hpp"
-#include "tests/unit/tier/live_tier.hpp"
-#include "tests/unit/tier/running_server.hpp"
-#include "tests/unit/tier/source_driver.hpp"
+#include "tests/unit/tier/remote_bench.hpp"
 
 using namespace slacktier;
 using namespace slacktier::testing;
 
 namespace {
 
-struct RdmaBench {
-  ScratchFolder folder;
-  TableSpec spec = small_table(folder);
-  std::string key = write_key(folder);
-  ServedTable table = ServedTable::make(spec, {});
-  std::unique_ptr<RunningServer> server;
-  std::unique_ptr<Device> device = open_device("cpu");
-
-  explicit RdmaBench(ServerOptions options = {}) {
-    try {
-      start(options);
-    } catch (const EnvironmentError& error) {
-      const std::string why = error.what();
-      if (why.find("no RDMA device") == std::string::npos) throw;
-      skip_test(why);
-    }
+// Null, and the case skipped, where there is no RDMA device.
+std::unique_ptr<RemoteBench> rdma_bench(ServerOptions options = {}) {
+  try {
+    return std::make_unique<RemoteBench>("rdma", std::move(options));
+  } catch (const EnvironmentError& error) {
+    const std::string why = error.what();
+    if (why.find("no RDMA device") == std::string::npos) throw;
+    skip_test(why);
+    return nullptr;
   }
-  void start(ServerOptions options = {}) {
-    options.rdma_device = "auto";
-    const bool returning = !options.listen.empty();
-    server = std::make_unique<RunningServer>(table, key, options, returning);
-  }
-  RemoteOptions options(Granularity granularity) const {
-    RemoteOptions remote;
-    remote.connect = server->address;
-    remote.key_file = key;
-    remote.granularity = granularity;
-    return remote;
-  }
-  LayerSetup layer(Granularity granularity, std::uint64_t cache_rows = 500) const {
-    LayerSetup setup = on("rdma", {}, cache_rows, 2);
-    setup.remote = options(granularity);
-    return setup;
-  }
-  // One batch of a source of its own: its first fault's errno, and what the source says of it.
-  std::pair<int, std::string> read(Granularity granularity = Granularity::page) {
-    const PagePool pool(*device, 4096, 256);
-    SourceOptions with;
-    with.remote = options(granularity);
-    const ImageHeader image = open_remote_image(with.remote);
-    const auto source = make_source("rdma", image, pool, with);
-    Reading reading(*source, image.segments[0], first_pages(200));
-    reading.wait();
-    for (std::size_t i = 0; i < 200; ++i)
-      if (reading.faults[i] != PageFault::none) return {reading.errors[i], source->failure()};
-    return {0, ""};
-  }
-};
+}
 
 }  // namespace
 
 TEST_CASE("rdma gives the rows of dram bit for bit, to two readers at once", "[rdma]") {
-  RdmaBench bench;
-  if (!bench.server) return;
+  const auto made = rdma_bench();
+  if (!made) return;
+  RemoteBench& bench = *made;
   const char* wanted = std::getenv("SLACKTIER_RDMA_LOOKUPS");
   const std::uint64_t lookups = wanted ? std::strtoull(wanted, nullptr, 10) : 20'000;
   for (const Granularity granularity : {Granularity::page, Granularity::record}) {
@@ -113,8 +75,9 @@ TEST_CASE("a wrong key and reads out of bounds are refused by the device and rep
   wrong_key.announce = [](protocol::Attached& told) {
     for (auto& chunk : told.memory) chunk.key ^= 0x5a00;
   };
-  RdmaBench bench(wrong_key);
-  if (!bench.server) return;
+  const auto made = rdma_bench(wrong_key);
+  if (!made) return;
+  RemoteBench& bench = *made;
   const auto [key_error, key_failure] = bench.read();
   CHECK(key_error == EACCES);
   CHECK_THAT(key_failure, contains_text("IBV_WC_REM_ACCESS_ERR") && contains_text(bench.server->address));
@@ -133,8 +96,9 @@ TEST_CASE("a wrong key and reads out of bounds are refused by the device and rep
 }
 
 TEST_CASE("an rdma server that goes is noticed at once, and taken back when it returns", "[rdma]") {
-  RdmaBench bench;
-  if (!bench.server) return;
+  const auto made = rdma_bench();
+  if (!made) return;
+  RemoteBench& bench = *made;
   const LayerSetup setup = bench.layer(Granularity::page, 0);
   LiveTier live(*bench.device, bench.spec, {setup, setup});
   live.draw();
@@ -142,29 +106,17 @@ TEST_CASE("an rdma server that goes is noticed at once, and taken back when it r
   ServerOptions same;
   same.listen = bench.server->address;
   bench.server->stop();
-  live.draw();
-  live.launch();
-  const StepReport& lost = live.tier->finish_step();
+  const StepReport& lost = bench.try_step(live);
   CHECK(lost.layers[0].status == StepStatus::read_error);
   CHECK_THAT(lost.layers[0].fault, contains_text(same.listen));
   bench.start(same);
-  const Nanos deadline = monotonic_clock().now() + 60'000'000'000;
-  bool well = false;
-  while (!well && monotonic_clock().now() < deadline) {
-    live.draw();
-    live.launch();
-    const StepReport& report = live.tier->finish_step();
-    well = report.layers[0].status == StepStatus::ok && report.layers[1].status == StepStatus::ok;
-    if (!well) monotonic_clock().sleep_until(monotonic_clock().now() + 50'000'000);
-  }
-  REQUIRE(well);
-  live.tier->check(live.checks);
-  CHECK(live.checks.mismatches == 0);
+  REQUIRE(bench.steps_until_well(live));
 }
 
 TEST_CASE("GIDs that cannot reach each other, and devices that are not there, are named", "[rdma]") {
-  RdmaBench bench;
-  if (!bench.server) return;
+  const auto made = rdma_bench();
+  if (!made) return;
+  RemoteBench& bench = *made;
   const PagePool pool(*bench.device, 4096, 16);
   SourceOptions with;
   with.remote = bench.options(Granularity::page);
@@ -189,8 +141,9 @@ TEST_CASE("GIDs that cannot reach each other, and devices that are not there, ar
 }
 
 TEST_CASE("memory that may not be locked is said to be so, with the limit and the command", "[rdma]") {
-  RdmaBench bench;
-  if (!bench.server) return;
+  const auto made = rdma_bench();
+  if (!made) return;
+  RemoteBench& bench = *made;
   // Without the capability that lets root lock what it likes; both are of this thread and process alone, and given back.
   rlimit before = {};
   REQUIRE(::getrlimit(RLIMIT_MEMLOCK, &before) == 0);

@@ -7,43 +7,12 @@
 
 #include "platforms/error.hpp"
 #include "tests/catch.hpp"
-#include "tests/unit/tier/live_tier.hpp"
-#include "tests/unit/tier/running_server.hpp"
-#include "tests/unit/tier/source_driver.hpp"
+#include "tests/unit/tier/remote_bench.hpp"
 
 using namespace slacktier;
 using namespace slacktier::testing;
 
 namespace {
-
-struct RemoteBench {
-  ScratchFolder folder;
-  TableSpec spec = small_table(folder);
-  std::string key = write_key(folder);
-  ServedTable table = ServedTable::make(spec, {});
-  std::unique_ptr<RunningServer> server = std::make_unique<RunningServer>(table, key);
-  std::unique_ptr<Device> device = open_device("cpu");
-
-  RemoteOptions options(Granularity granularity = Granularity::page) const {
-    RemoteOptions remote;
-    remote.connect = server->address;
-    remote.key_file = key;
-    remote.granularity = granularity;
-    return remote;
-  }
-  LayerSetup layer(Granularity granularity, std::uint64_t cache_rows = 500, int threads = 2) const {
-    LayerSetup setup = on("tcp", {}, cache_rows, threads);
-    setup.remote = options(granularity);
-    return setup;
-  }
-  // A server gone and back at the same address.
-  void restart(const ServedTable& with) {
-    ServerOptions same;
-    same.listen = server->address;
-    server->stop();
-    server = std::make_unique<RunningServer>(with, key, same, true);
-  }
-};
 
 std::string refusal(const RemoteOptions& options, const protocol::Wanted& wanted = {}) {
   try {
@@ -57,7 +26,7 @@ std::string refusal(const RemoteOptions& options, const protocol::Wanted& wanted
 }  // namespace
 
 TEST_CASE("tcp gives the rows of dram bit for bit, and the hits of a disk", "[remote]") {
-  RemoteBench bench;
+  RemoteBench bench("tcp");
   const auto disks = stage_small(bench.folder, bench.spec, 1);
   for (const Granularity granularity : {Granularity::page, Granularity::record})
     for (const int threads : {1, 3}) {
@@ -86,9 +55,9 @@ TEST_CASE("tcp gives the rows of dram bit for bit, and the hits of a disk", "[re
 }
 
 TEST_CASE("a staged image is served as it lies on its disks; shards come from several servers", "[remote]") {
-  RemoteBench bench;
+  RemoteBench bench("tcp");
   const auto disks = stage_small(bench.folder, bench.spec, 2);
-  const ServedTable one = ServedTable::load(disks, {1}), three = ServedTable::load(disks, {3});
+  const ServedTable one = ServedTable::load(disks, {.layers = {1}}), three = ServedTable::load(disks, {.layers = {3}});
   RunningServer first(one, bench.key), second(three, bench.key);
   RemoteOptions both = bench.options();
   both.connect = second.address + "," + first.address;
@@ -113,8 +82,43 @@ TEST_CASE("a staged image is served as it lies on its disks; shards come from se
   CHECK_THAT(refusal(both), contains_text("staging"));
 }
 
+TEST_CASE("parts of a table, dealt to several servers, make up the whole", "[remote]") {
+  RemoteBench bench("tcp");
+  StageOptions options;
+  options.ranks = 3;
+  options.max_bytes = (1 << 20) + 300 * 4096;
+  const ServedTable whole = ServedTable::make(bench.spec, options);
+  const auto by_rank = deal_parts(whole.header().segments, 2);
+  REQUIRE(by_rank.size() == 2);
+  CHECK(by_rank[0].ranks == std::vector<std::uint32_t>{0, 2});
+  CHECK(by_rank[1].ranks == std::vector<std::uint32_t>{1});
+  CHECK(by_rank[0].layers.empty());
+  const auto by_layer = deal_parts(bench.table.header().segments, 2);
+  CHECK(by_layer[0].layers == std::vector<int>{1});
+  CHECK(by_layer[1].layers == std::vector<int>{3});
+  CHECK_THROWS_AS(deal_parts(whole.header().segments, 4), UsageError);
+  CHECK(deal_parts(bench.table.header().segments, 1).size() == 1);
+
+  // Scaled as the whole is, not each for itself.
+  const ServedTable one = ServedTable::make(bench.spec, options, by_rank[0]),
+                    other = ServedTable::make(bench.spec, options, by_rank[1]);
+  RunningServer first(one, bench.key), second(other, bench.key);
+  RemoteOptions both = bench.options();
+  both.connect = first.address + "," + second.address;
+  const ImageHeader joined = open_remote_image(both);
+  CHECK(joined.nonce == whole.header().nonce);
+  REQUIRE(joined.segments.size() == whole.header().segments.size());
+  for (const ImageSegment& segment : joined.segments)
+    CHECK(segment.stored_pages == whole.header().segment(segment.layer, segment.rank).stored_pages);
+
+  ServedPart placed;
+  placed.numa_node = 0;
+  CHECK_THAT(ServedTable::make(bench.spec, options, placed).describe_place(), contains_text("NUMA node 0"));
+  CHECK(whole.describe_place().empty());
+}
+
 TEST_CASE("a scaled table and other seeds are served as staged", "[remote]") {
-  RemoteBench bench;
+  RemoteBench bench("tcp");
   StageOptions options;
   options.max_bytes = (1 << 20) + 100 * 4096;
   options.seed = 5;
@@ -131,11 +135,11 @@ TEST_CASE("a scaled table and other seeds are served as staged", "[remote]") {
       REQUIRE(std::memcmp(loaded.page(s, page), scaled.page(s, page), 4096 - 32) == 0);
   bench.folder.damage("scaled.img", (1 << 20) + 4096 * 3 + 17);
   CHECK_THROWS_AS(ServedTable::load(options.disks), CheckFailed);
-  CHECK_THROWS_AS(ServedTable::load(options.disks, {7}), UsageError);
+  CHECK_THROWS_AS(ServedTable::load(options.disks, {.layers = {7}}), UsageError);
 }
 
 TEST_CASE("a reader that does not fit the table is refused, and told why on both sides", "[remote]") {
-  RemoteBench bench;
+  RemoteBench bench("tcp");
   std::mutex mutex;
   std::string log;
   ServerOptions logging;
@@ -173,7 +177,7 @@ TEST_CASE("a reader that does not fit the table is refused, and told why on both
 }
 
 TEST_CASE("keys and addresses that are of no use are named", "[remote]") {
-  RemoteBench bench;
+  RemoteBench bench("tcp");
   RemoteOptions options = bench.options();
   options.key_file = bench.folder.file("nowhere");
   CHECK_THAT(refusal(options), contains_text("nowhere") && contains_text("openssl"));
@@ -203,7 +207,7 @@ TEST_CASE("keys and addresses that are of no use are named", "[remote]") {
 
 TEST_CASE("a server that goes costs steps their rows and says so; when it is back, rows are right again", "[remote]") {
   for (const Granularity granularity : {Granularity::page, Granularity::record}) {
-    RemoteBench bench;
+    RemoteBench bench("tcp");
     const LayerSetup setup = bench.layer(granularity, 0);
     LiveTier live(*bench.device, bench.spec, {setup, setup});
     live.draw();
@@ -212,26 +216,12 @@ TEST_CASE("a server that goes costs steps their rows and says so; when it is bac
     same.listen = bench.server->address;
     bench.server->stop();
     for (int i = 0; i < 3; ++i) {
-      live.draw();
-      live.launch();
-      const StepReport& report = live.tier->finish_step();
+      const StepReport& report = bench.try_step(live);
       REQUIRE(report.layers[0].status == StepStatus::read_error);
       CHECK_THAT(report.layers[0].fault, contains_text(same.listen));
     }
-    bench.server = std::make_unique<RunningServer>(bench.table, bench.key, same, true);
-    // The back-off ends within two seconds; every step until then reports, none delivers a wrong row.
-    const Nanos deadline = monotonic_clock().now() + 60'000'000'000;
-    bool well = false;
-    while (!well && monotonic_clock().now() < deadline) {
-      live.draw();
-      live.launch();
-      const StepReport& report = live.tier->finish_step();
-      well = report.layers[0].status == StepStatus::ok && report.layers[1].status == StepStatus::ok;
-      if (!well) monotonic_clock().sleep_until(monotonic_clock().now() + 20'000'000);
-    }
-    REQUIRE(well);
-    live.tier->check(live.checks);
-    CHECK(live.checks.mismatches == 0);
+    bench.start(same);
+    REQUIRE(bench.steps_until_well(live));
     // Gone and back between two steps is not even noticed.
     bench.restart(bench.table);
     live.draw();
@@ -242,15 +232,14 @@ TEST_CASE("a server that goes costs steps their rows and says so; when it is bac
     other.seed = 9;
     const ServedTable another = ServedTable::make(bench.spec, other);
     bench.restart(another);
-    live.draw();
-    live.launch();
-    CHECK(live.tier->finish_step().layers[0].status == StepStatus::read_error);
-    CHECK_THAT(live.tier->finish_step().layers[0].fault, contains_text("refused"));
+    const StepReport& foreign = bench.try_step(live);
+    CHECK(foreign.layers[0].status == StepStatus::read_error);
+    CHECK_THAT(foreign.layers[0].fault, contains_text("refused"));
   }
 }
 
 TEST_CASE("wrappers pass on what a source says of its server, and charge records what they are", "[remote]") {
-  RemoteBench bench;
+  RemoteBench bench("tcp");
   const PagePool pool(*bench.device, 4096, 64);
   SourceOptions options;
   options.remote = bench.options(Granularity::record);

@@ -11,8 +11,7 @@
 #include <random>
 
 #include "tests/catch.hpp"
-#include "tests/unit/tier/running_server.hpp"
-#include "tests/unit/tier/source_driver.hpp"
+#include "tests/unit/tier/remote_bench.hpp"
 #include "tier/protocol.hpp"
 
 using namespace slacktier;
@@ -62,34 +61,11 @@ class Stranger {
   int socket_;
 };
 
-struct ServerBench {
-  ScratchFolder folder;
-  TableSpec spec = small_table(folder);
-  std::string key = write_key(folder);
-  ServedTable table = ServedTable::make(spec, {});
-  std::unique_ptr<Device> device = open_device("cpu");
-  PagePool pool{*device, 4096, 256};
-
-  // One honest reader: 200 pages, whole.
-  void read(const RunningServer& server) {
-    SourceOptions options;
-    options.remote.connect = server.address;
-    options.remote.key_file = key;
-    options.remote.granularity = Granularity::page;
-    options.verify_checksum = true;
-    const ImageHeader image = open_remote_image(options.remote);
-    const auto source = make_source("tcp", image, pool, options);
-    Reading reading(*source, image.segments[0], first_pages(200));
-    reading.wait();
-    for (const PageFault fault : reading.faults) REQUIRE(fault == PageFault::none);
-  }
-};
-
 }  // namespace
 
 TEST_CASE("a thousand random bad handshakes leave the server serving", "[server]") {
-  ServerBench bench;
-  RunningServer server(bench.table, bench.key);
+  RemoteBench bench("tcp");
+  RunningServer& server = *bench.server;
   std::mt19937_64 random(3);
   const protocol::Bytes hello = protocol::encode(protocol::Type::hello, 0, protocol::Nonce{});
   for (int i = 0; i < 1000; ++i) {
@@ -100,19 +76,19 @@ TEST_CASE("a thousand random bad handshakes leave the server serving", "[server]
     for (std::size_t b = 0; b < n; ++b) bytes.push_back(static_cast<std::byte>(random()));
     if (!bytes.empty() && random() % 2) bytes[random() % bytes.size()] ^= std::byte{4};
     if (!bytes.empty()) stranger.send(bytes);
-    if (i % 100 == 0) bench.read(server);
+    if (i % 100 == 0) REQUIRE(bench.read().first == 0);
   }
-  bench.read(server);
+  REQUIRE(bench.read().first == 0);
   REQUIRE(server.await([](const ServerMetrics& m) { return m.accepted >= 1000 && m.clients == 0; }));
   CHECK(server.metrics().refused > 100);
 }
 
 TEST_CASE("readers that are silent or half-open are dropped and stall nobody", "[server]") {
-  ServerBench bench;
   ServerOptions options;
   options.handshake_timeout = 3'000'000'000;
   options.idle_timeout = 4'000'000'000;
-  RunningServer server(bench.table, bench.key, options);
+  RemoteBench bench("tcp", options);
+  RunningServer& server = *bench.server;
   Stranger silent(server.address), half(server.address), idle(server.address), greedy(server.address);
   REQUIRE(half.send(protocol::encode(protocol::Type::hello, 0, protocol::Nonce{})));
   idle.proves(bench.key);
@@ -121,17 +97,17 @@ TEST_CASE("readers that are silent or half-open are dropped and stall nobody", "
   protocol::Bytes wanted;
   for (std::size_t i = 0; i < protocol::most_reads; ++i) protocol::append_page_wanted(wanted, {0, 1, whole_page});
   for (int i = 0; i < 3; ++i) greedy.send(protocol::encode(protocol::Type::read, 1, wanted));
-  bench.read(server);
+  REQUIRE(bench.read().first == 0);
   REQUIRE(server.await([](const ServerMetrics& m) { return m.dropped == 4 && m.clients == 0; }));
   CHECK(silent.rest().empty());
-  bench.read(server);
+  REQUIRE(bench.read().first == 0);
 }
 
 TEST_CASE("too many readers are told so", "[server]") {
-  ServerBench bench;
   ServerOptions options;
   options.most_clients = 2;
-  RunningServer server(bench.table, bench.key, options);
+  RemoteBench bench("tcp", options);
+  RunningServer& server = *bench.server;
   Stranger first(server.address), second(server.address);
   REQUIRE(server.await([](const ServerMetrics& m) { return m.accepted == 2; }));
   Stranger third(server.address);
@@ -144,8 +120,8 @@ TEST_CASE("too many readers are told so", "[server]") {
 }
 
 TEST_CASE("a reader of another version is told both versions", "[server]") {
-  ServerBench bench;
-  RunningServer server(bench.table, bench.key);
+  RemoteBench bench("tcp");
+  RunningServer& server = *bench.server;
   Stranger newer(server.address);
   REQUIRE(newer.send(protocol::encode(protocol::Type::hello, 0, protocol::Nonce{}, protocol::version + 1)));
   const protocol::Bytes answer = newer.rest();
@@ -158,9 +134,9 @@ TEST_CASE("a reader of another version is told both versions", "[server]") {
 }
 
 TEST_CASE("metrics are told to those who hold the key", "[server]") {
-  ServerBench bench;
-  RunningServer server(bench.table, bench.key);
-  bench.read(server);
+  RemoteBench bench("tcp");
+  RunningServer& server = *bench.server;
+  REQUIRE(bench.read().first == 0);
   const std::string text = read_server_metrics(server.address, bench.key);
   CHECK_THAT(text, contains_text("\"pages\":200") && contains_text("\"table\":\"small\""));
 }

@@ -2,11 +2,13 @@
 """How often a live run lands inside what the virtual clock predicted: small random configurations on --device cpu.
 
     sim_against_live.py BIN [--configurations 20] [--seed 1] [--out table.md]
+    sim_against_live.py BIN --record FOLDER ...; then, anywhere, with the same options: sim_against_live.py BIN --replay FOLDER ...
 
 Reads come from the page cache behind the wrapper `delayed`, so that their times are known: the link's by its settings, the
 rest by one slacktier-iobench sweep before. Each configuration is predicted from that file and a gates file, with the ends of the
 fit's intervals and with host threads waking as fast as their median or twice as slowly as their mean, then run. Nothing that a
-live run measured enters a prediction. Standard library only; run it on a quiet machine. With --untimed it measures nothing and only
+live run measured enters a prediction. Standard library only; run it on a quiet machine. --record only measures and runs; --replay
+predicts what was recorded. With --untimed it measures nothing and only
 checks that both runs agree in what is no time: lookups, hits and pages.
 """
 
@@ -64,10 +66,14 @@ class Comparison:
 
     def measure(self):
         """Reads and gates of this machine, and the ends of the fit's intervals as reads files of their own."""
-        run(os.path.join(self.bin, "slacktier-iobench"), "sweep", "--quick", "--disk", self.path("bench.image"), "--create", "64MiB",
-            "--table", self.path("table.json"), "--source", self.options.source, "--threads-list", "1", "--batch", "32",
-            "--ranks", "1", "--out", self.path("reads.json"), "-q")
-        run(os.path.join(self.bin, "slacktier-probe"), "gates", "--device", "cpu", "--out", self.path("gates.json"))
+        if self.options.replay:
+            for name in ("reads.json", "gates.json"):
+                shutil.copy(os.path.join(self.options.replay, name), self.path(name))
+        else:
+            self.measure_here()
+        if self.options.record:
+            for name in ("reads.json", "gates.json"):
+                shutil.copy(self.path(name), os.path.join(self.options.record, name))
         for end in ("lo", "hi"):
             reads = read(self.path("reads.json"))
             for result in reads["results"]:
@@ -79,6 +85,12 @@ class Comparison:
             for times in [gates["results"]["post_us"]] + [gate["release_us"] for gate in gates["results"]["gates"] if gate["supported"]]:
                 times["mean"] = times["p50"] if end == "lo" else 2 * times["mean"]
             write(self.path(f"gates-{end}.json"), gates)
+
+    def measure_here(self):
+        run(os.path.join(self.bin, "slacktier-iobench"), "sweep", "--quick", "--disk", self.path("bench.image"), "--create", "64MiB",
+            "--table", self.path("table.json"), "--source", self.options.source, "--threads-list", "1", "--batch", "32",
+            "--ranks", "1", "--out", self.path("reads.json"), "-q")
+        run(os.path.join(self.bin, "slacktier-probe"), "gates", "--device", "cpu", "--out", self.path("gates.json"))
 
     def draw(self, rng):
         cache = rng.choice([0, 0, 500, 3000])
@@ -103,15 +115,27 @@ class Comparison:
             "--scratch", self.path("scratch"), "--out", self.path(name), "-q", *more)
         return [c for c in read(self.path(name))["results"] if c["name"] == "drawn"][0]
 
-    def compare(self, drawn):
+    def live(self, drawn, number):
+        """The drawn placement live, or as it was recorded."""
+        kept = f"live-{number}.json"
+        if self.options.replay:
+            return read(os.path.join(self.options.replay, kept))
+        live = self.harness("live.json", "--device", "cpu")
+        shutil.rmtree(self.path("scratch"))  # an image holds the rows of one seed
+        if self.options.record:
+            write(os.path.join(self.options.record, kept), live)
+        return live
+
+    def compare(self, drawn, number):
         write(self.path("campaign.json"), drawn["campaign"])
         write(self.path("windows.json"), drawn["windows"])
+        if self.options.record:
+            return self.live(drawn, number)
         modelled = []
         for end in ("-lo", "", "-hi"):
             measured = [] if self.options.untimed else ["--reads", self.path(f"reads{end}.json"), "--gates", self.path(f"gates{end}.json")]
             modelled.append(self.harness("sim.json", "--device", "sim", *measured))
-        live = self.harness("live.json", "--device", "cpu")
-        shutil.rmtree(self.path("scratch"))  # an image holds the rows of one seed
+        live = self.live(drawn, number)
         for a, b in zip(live["layers"], modelled[1]["layers"]):
             for field in ("lookups", "owned", "hit_rate", "reuse_rate", "p_any_miss"):
                 if a["ranks"][0][field] != b["ranks"][0][field]:
@@ -134,8 +158,12 @@ def main():
     parser.add_argument("--out", help="Markdown table")
     parser.add_argument("--source", default="buffered", help="buffered, behind drawn links; or uring or pread: the disk itself, and no link")
     parser.add_argument("--times", help="file that gets, a line of JSON a configuration, both runs' times by layer")
+    parser.add_argument("--record", help="folder that gets reads, gates and live runs; nothing is predicted")
+    parser.add_argument("--replay", help="such a folder, made with the same seed: nothing is measured or run live")
     parser.add_argument("--untimed", action="store_true", help="check lookups, hits and pages only")
     options = parser.parse_args()
+    if options.record:
+        os.makedirs(options.record, exist_ok=True)
     rng = random.Random(options.seed)
     with tempfile.TemporaryDirectory(dir=os.getcwd()) as folder:
         comparison = Comparison(options, folder)
@@ -146,7 +174,10 @@ def main():
             drawn = comparison.draw(rng)
             if options.untimed:
                 drawn["campaign"].update(blocks=2, block_steps=5, warm_steps=20)
-            lo, mean, hi, live = comparison.compare(drawn)
+            found = comparison.compare(drawn, i + 1)
+            if options.record:
+                continue
+            lo, mean, hi, live = found
             if options.untimed:
                 print(f"configuration {i + 1}: lookups, hits and pages agree")
                 continue
@@ -158,7 +189,7 @@ def main():
             lines.append(f"| {i + 1} | {campaign['workloads'][0]} | {campaign['sessions']} | {drawn['cache']} | {drawn['link'].split(':')[-1]} "
                          f"| {mean:+.2f} | {lo:+.2f} to {hi:+.2f} | {live['mean_ms']:+.2f} [{live['lo_ms']:+.2f}, {live['hi_ms']:+.2f}] | {'yes' if hit else 'no'} |")
             print(lines[-1], flush=True)
-        if options.untimed:
+        if options.untimed or options.record:
             return
         head = ["| # | load | B | cache rows | link | predicted, ms | interval, ms | live, ms [95%] | inside |",
                 "| ---: | :--- | ---: | ---: | :--- | ---: | :--- | :--- | :--- |"]

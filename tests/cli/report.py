@@ -16,6 +16,17 @@ EXAMPLES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__
 KINDS = ["windows", "reads", "misses", "results", "placement", "exposure", "gates", "pairs", "control", "hot-rows"]
 VOID = {"meta", "link", "br", "hr", "img", "input"}
 
+MEASURE = """<script>
+const scrolls = e => { for (; e && e !== document.body; e = e.parentElement) if (/auto|scroll/.test(getComputedStyle(e).overflowX)) return true;
+  return false; };
+document.body.dataset.measured = JSON.stringify({
+  window: innerWidth, page: document.documentElement.scrollWidth,
+  tables: [...document.querySelectorAll("table")].map(t => ({width: t.getBoundingClientRect().width, scrolls: scrolls(t),
+    letters: parseFloat(getComputedStyle(t.querySelector("td, th")).fontSize)})),
+  figures: [...document.querySelectorAll("figure svg")].map(f => f.getBoundingClientRect()).map(
+    r => ({width: r.width, height: r.height, right: r.right}))});
+</script>"""
+
 
 class Page(html.parser.HTMLParser):
     """Elements with their attributes; fails on what is left open or closed twice."""
@@ -165,23 +176,41 @@ class Report(unittest.TestCase):
         self.report(path, *self.examples("windows"), code=2)
         self.assertIn("broken.json", self.said)
 
-    def test_in_a_browser(self):
+    def in_browser(self, width):
+        """What a browser of that width makes of the page, by a script that only this copy of it has: [what it measured, console lines]."""
         browser = next((path for path in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if path), None)
         if not browser:
             self.skipTest("no Chromium is installed")
-        self.report(*self.examples())
-        page = os.path.join(self.folder, "report", "report.html")
+        measured = os.path.join(self.folder, "report", f"measured-{width}.html")
+        with open(measured, "w", encoding="utf-8") as file:
+            file.write(self.text.replace("</body>", MEASURE + "</body>"))
         try:
             ran = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--enable-logging=stderr",
-                                  "--user-data-dir=" + os.path.join(self.folder, "browser"), "--window-size=390,844", "--dump-dom",
-                                  "file://" + page], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                  "--user-data-dir=" + os.path.join(self.folder, "browser"), f"--window-size={width},844", "--dump-dom",
+                                  "file://" + measured], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                  timeout=180)
         except subprocess.TimeoutExpired:
             self.skipTest("the browser did not end")
-        if ran.returncode != 0 or "<html" not in ran.stdout:
+        shown = Page(ran.stdout).all("body") if ran.returncode == 0 and "<html" in ran.stdout else []
+        if not shown or "data-measured" not in shown[0]:
             self.skipTest("the browser cannot run here: " + ran.stderr[-300:])
-        self.assertEqual([line for line in ran.stderr.splitlines() if "CONSOLE" in line], [])
-        self.assertEqual(len(Page(ran.stdout).all("table")), len(Page(self.text).all("table")))
+        return json.loads(shown[0]["data-measured"]), [line for line in ran.stderr.splitlines() if "CONSOLE" in line]
+
+    def test_in_a_browser(self):
+        page = self.report(*self.examples())
+        for width in (390, 1200):
+            seen, console = self.in_browser(width)
+            with self.subTest(width):
+                self.assertEqual(console, [])
+                self.assertEqual(len(seen["tables"]), len(page.all("table")))
+                # Nothing is wider than the page but what scrolls in a box of its own, and letters are of a readable size.
+                self.assertLessEqual(seen["page"], seen["window"])
+                for table in seen["tables"]:
+                    self.assertGreaterEqual(table["letters"], 11)
+                    self.assertTrue(table["width"] <= seen["window"] or table["scrolls"], table)
+                for figure in seen["figures"]:
+                    self.assertGreater(min(figure["width"], figure["height"]), 60)
+                    self.assertLessEqual(figure["right"], seen["window"] + 1)
 
 
 if __name__ == "__main__":

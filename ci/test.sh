@@ -22,18 +22,17 @@ stage() {
   return $status
 }
 
-build() {  # PRESET [CMAKE OPTION...]; under a sanitizer the unit tests alone
-  local preset=$1
-  shift
-  cmake --preset "$preset" "$@" && cmake --build --preset "$preset" -j "$jobs" $([ "$preset" = cpu ] || echo --target unit_tests)
-}
-
-# For the sanitizers, sources are compiled several at a time, which takes half as long; that each compiles by itself is seen in the cpu
-# preset, and so are warnings. Two of them may give one name to different things, which is no fault: then they are compiled one by one.
-build_joined() {  # PRESET
-  build "$1" -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=8 -DSLACKTIER_WERROR=OFF && return
-  printf '\n%s: the sources do not compile together (tests/CMakeLists.txt lists those kept apart); one by one:\n' "$1"
-  build "$1" -DCMAKE_UNITY_BUILD=OFF -DSLACKTIER_WERROR=ON
+# build PRESET JOIN [CMAKE OPTION...]; under a sanitizer the unit tests alone. What JOIN names is compiled several sources at a time: the
+# tests in the cpu preset, where the rest is compiled one by one and misses no include unseen, and all for the sanitizers. Two sources
+# may give one name to different things, which is no fault: then all are compiled one by one.
+build() {
+  local preset=$1 join=$2 target=()
+  shift 2
+  [ "$preset" = cpu ] || target=(--target unit_tests)
+  cmake --preset "$preset" -DSLACKTIER_JOIN="$join" "$@" || return
+  cmake --build --preset "$preset" -j "$jobs" "${target[@]}" && return
+  printf '\n%s: once more with all sources by themselves (tests/CMakeLists.txt lists those that always are)\n' "$preset"
+  cmake --preset "$preset" -DSLACKTIER_JOIN=none && cmake --build --preset "$preset" -j "$jobs" "${target[@]}"
 }
 
 # run_tests PRESET [CTEST OPTION...]. A test that fails is started once more, since some wait for things that a machine with other work may
@@ -69,12 +68,12 @@ runtimes=(-DSLACKTIER_CUDA=OFF -DSLACKTIER_HIP=OFF)
 if command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ]; then runtimes[0]="-DSLACKTIER_CUDA=ON"; runtimes+=(-DSLACKTIER_CUDA_ARCHS=90); fi
 if ci/setup_hip.sh; then runtimes[1]="-DSLACKTIER_HIP=ON"; fi
 
-if stage "build cpu" build cpu "${runtimes[@]}"; then
+if stage "build cpu" build cpu tests "${runtimes[@]}"; then
   stage "test cpu" run_tests cpu
   closing=$(grep 'tests passed' build/cpu/ctest.log || echo "cpu: ctest ended early, see build/cpu/ctest.log")
 fi
-if stage "build asan" build_joined asan; then stage "test asan" run_tests asan -L unit; fi
-if stage "build tsan" build_joined tsan; then stage "test tsan" thread_tests; fi
+if stage "build asan" build asan all; then stage "test asan" run_tests asan -L unit; fi
+if stage "build tsan" build tsan all; then stage "test tsan" thread_tests; fi
 
 printf '\n'
 printf '%s\n' "${summary[@]}"

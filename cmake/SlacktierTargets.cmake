@@ -13,6 +13,14 @@ endif()
 if(SLACKTIER_WERROR)
   target_compile_options(slacktier_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Werror> $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>)
 endif()
+# Sources that are compiled together see the names of each other.
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 8)
+if(SLACKTIER_JOIN STREQUAL "all")
+  set(CMAKE_UNITY_BUILD ON)
+  target_compile_options(slacktier_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-shadow>)
+elseif(NOT SLACKTIER_JOIN MATCHES "^(none|tests)$")
+  message(FATAL_ERROR "SLACKTIER_JOIN is '${SLACKTIER_JOIN}': use none, tests or all")
+endif()
 # slacktier_runtimes(SOURCE...): sources that ask which GPU runtimes this build has. Only they see it, so that a build with CUDA and HIP
 # compiles all others as one without does.
 function(slacktier_runtimes)

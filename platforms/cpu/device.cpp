@@ -32,7 +32,7 @@ class CpuDevice final : public Device {
   DeviceFacts facts() const override {
     return {"cpu",
             "cpu",
-            fmt::format("emulated: compute is a timed wait, kernels run on {} CPU cores shared with all other threads",
+            fmt::format("emulated: compute is a timed wait, kernels take the CPU time that they need on one of {} cores",
                         std::thread::hardware_concurrency()),
             "futex",
             "wait",

@@ -14,6 +14,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <list>
 #include <numeric>
@@ -31,6 +32,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::uint32_t tokens = 128, columns = 24;
 constexpr std::uint64_t slots = 500'000;
+
+// As a test, which only looks whether all of it still runs.
+bool brief() { return std::getenv("SLACKTIER_BENCH_BRIEF") != nullptr; }
 
 double seconds(Clock::time_point from, Clock::time_point to) { return std::chrono::duration<double>(to - from).count(); }
 
@@ -71,7 +75,7 @@ struct Rank {
         cores[l]->advance(rows[l], filled);
         filled.clear();
       }
-    for (int i = 0; i < 2000; ++i) step(0.85);  // reference bits in their steady state
+    for (int i = 0; i < (brief() ? 20 : 2000); ++i) step(0.85);  // reference bits in their steady state
   }
 
   // Columns of this rank get a cached row of their own range with probability hit_rate, else any row of the range; other
@@ -199,7 +203,7 @@ void resolve_step(benchmark::State& state) {
   state.counters["x_limit"] = median(resolve) / median(limit);
   state.counters["x_lookups"] = median(resolve) / median(lookups);
 }
-BENCHMARK(resolve_step)->UseManualTime()->Unit(benchmark::kMicrosecond)->Iterations(100);
+BENCHMARK(resolve_step)->UseManualTime()->Unit(benchmark::kMicrosecond)->Iterations(brief() ? 3 : 100);
 
 // The obvious version: a hash map from row to slot, a list in LRU order. Same load, same eviction of caches.
 struct Naive {
@@ -250,6 +254,6 @@ void naive_hash_map(benchmark::State& state) {
   }
   state.counters["x_lookups"] = median(naive) / median(lookups);
 }
-BENCHMARK(naive_hash_map)->UseManualTime()->Unit(benchmark::kMicrosecond)->Iterations(50);
+BENCHMARK(naive_hash_map)->UseManualTime()->Unit(benchmark::kMicrosecond)->Iterations(brief() ? 3 : 50);
 
 }  // namespace

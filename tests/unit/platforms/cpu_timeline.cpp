@@ -1,6 +1,7 @@
 // Device time on the cpu device. Only exact device times and lower bounds are asserted, so a busy machine fails nothing.
 #include <algorithm>
 #include <cstdint>
+#include <ctime>
 #include <vector>
 
 #include "tests/catch.hpp"
@@ -107,27 +108,47 @@ TEST_CASE("A gate that was open costs no device time; one that was closed costs 
   CHECK(end - after == 300'000);
 }
 
-TEST_CASE("A kernel advances device time by what it took", "[cpu_timeline]") {
+namespace {
+
+Nanos cpu_time() {
+  timespec t{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<Nanos>(t.tv_sec) * 1'000'000'000 + t.tv_nsec;
+}
+
+// Computes for `work` of CPU time, and is off the CPU for `away`.
+struct Kernel {
+  Nanos work, away;
+};
+void kernel(void*, const void* raw) {
+  const auto& args = *static_cast<const Kernel*>(raw);
+  const Nanos begin = cpu_time();
+  while (cpu_time() - begin < args.work) {
+  }
+  monotonic_clock().sleep_until(monotonic_clock().now() + args.away);
+}
+
+}  // namespace
+
+TEST_CASE("A kernel advances device time by the CPU time it took, however long others kept its thread off the CPU",
+          "[cpu_timeline]") {
   const auto device = open_device("cpu");
-  struct Sleep {
-    Nanos duration;
-  };
-  const KernelEntry kernels[] = {{"sleep", [](void*, const void* args) {
-                                    const Clock& clock = monotonic_clock();
-                                    clock.sleep_until(clock.now() + static_cast<const Sleep*>(args)->duration);
-                                  }}};
+  const KernelEntry kernels[] = {{"kernel", kernel}};
   const ModuleImage images[] = {{"cpu", kernels}};
   device->load_module(images);
   const auto stream = device->create_stream("main");
-  std::int64_t begin = 0, end = 0;
+  std::int64_t begin = 0, middle = 0, end = 0;
   device->begin_capture(*stream);
   stream->timestamp(&begin);
-  stream->launch("sleep", Sleep{3'000'000});
+  stream->launch("kernel", Kernel{3'000'000, 0});
+  stream->timestamp(&middle);
+  stream->launch("kernel", Kernel{0, 200'000'000});
   stream->timestamp(&end);
   const auto graph = device->end_capture(*stream);
   graph->launch(*stream);
   stream->synchronize();
-  CHECK(end - begin >= 3'000'000);
+  CHECK(middle - begin >= 3'000'000);
+  CHECK(end - middle < 200'000'000);
   CHECK(monotonic_clock().now() >= end);
 }
 

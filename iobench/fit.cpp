@@ -60,7 +60,7 @@ std::map<int, std::int64_t> pages_by_layer(const std::vector<LayerPages>& pages)
   return by_layer;
 }
 
-ReadFit fit_read_time(int k, const std::vector<PointSamples>& points) {
+ReadFit fit_read_time(int k, std::span<const PointSamples> points) {
   ReadFit fit;
   fit.k = k;
   std::vector<const PointSamples*> used;
@@ -127,17 +127,6 @@ ReadFit fit_read_time(int k, const std::vector<PointSamples>& points) {
     fit.b_hi_us[varied[i]] = (solution[i + 1] + width(i + 1)) / 1e3;
   }
   return fit;
-}
-
-std::vector<double> residuals(const ReadFit& fit, const std::vector<PointSamples>& points) {
-  std::vector<double> result;
-  for (const PointSamples& point : points) {
-    const auto pages = pages_by_layer(point.pages);
-    if (!pages.contains(fit.k) || pages.at(fit.k) == 0 || point.wall_us.empty()) continue;
-    for (std::size_t l = 0; l < point.pages.size(); ++l)
-      if (point.pages[l].layer == fit.k) result.push_back(mean(point.t_us[l]) - fit.at(pages));
-  }
-  return result;
 }
 
 }  // namespace slacktier

@@ -27,6 +27,12 @@ void keep(PointSamples& point, const BatchTime& time, Nanos intended, Nanos orig
   point.zero_pages += time.zero_pages;
 }
 
+double pages_of(const std::vector<LayerPages>& layers) {
+  double pages = 0;
+  for (const LayerPages& layer : layers) pages += layer.pages;
+  return pages;
+}
+
 }  // namespace
 
 std::vector<double> PointSamples::round_means(std::size_t layer) const {
@@ -72,7 +78,8 @@ Measurement measure(Load& load, const std::vector<std::vector<LayerPages>>& poin
     bool whole = true;
     for (const std::size_t p : order) {
       PointSamples& point = result.points[p];
-      const std::uint32_t batches = warm_up ? std::min(per_round, 20u) : per_round;
+      const bool is_long = pages_of(point.pages) > long_load * pages_of(points.front());
+      const std::uint32_t batches = is_long ? 1 : warm_up ? std::min(per_round, 20u) : per_round;
       double point_sum = 0;
       std::uint32_t ran = 0;
       // Each point gets one batch in each round, however late it is.
@@ -114,7 +121,7 @@ Measurement measure(Load& load, const std::vector<std::vector<LayerPages>>& poin
       }
       if (!warm_up) point.round_end.push_back(point.wall_us.size());
       whole = whole && ran == batches;
-      sum += ran > 0 ? point_sum / ran : 0;
+      if (ran > 0 && !is_long) sum += point_sum / ran;
       if (options.progress)
         options.progress(std::min(1.0, std::max(options.whole_time ? 0.0 : static_cast<double>(round) / (options.rounds + 1),
                                                 static_cast<double>(clock.now() - origin) / 1e9 / options.max_seconds)));

@@ -48,6 +48,10 @@ struct Measurement {
   std::exception_ptr failure;  // the DeviceError that ended it early: what had been read until then is kept
 };
 
+// A load of more than four times the first one's pages, such as a prefill's, is read once a round, whatever `batches` says:
+// it takes as long as several of them, and its time says nothing about whether theirs stand still.
+constexpr double long_load = 4;
+
 // The first round warms up and is not kept. A page that fails ends the measurement (`failure`); all else that Load::run
 // throws passes.
 Measurement measure(Load& load, const std::vector<std::vector<LayerPages>>& points, const MeasureOptions& options);

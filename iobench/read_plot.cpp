@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 
@@ -24,13 +25,18 @@ Plot read_time_plot(const Envelope& reads) {
                          result.tenants, result.order);
     std::map<int, PlotSeries> measured;
     std::map<int, std::int64_t> most;
-    for (const ReadPoint& point : result.points)
+    for (const ReadPoint& point : result.points) {
+      // A prefill's pages, far beyond the fitted line, would push all others into a corner.
+      if (std::any_of(result.fit.begin(), result.fit.end(),
+                      [&](const ReadFit& fit) { return fit.extrapolates(point.pages_per_rank); }))
+        continue;
       for (const auto& [k, t] : point.t_us) {
         const std::int64_t pages = point.pages_per_rank.at(k);
         most[k] = std::max(most[k], pages);
         most_pages = std::max(most_pages, pages);
         if (t.mean && pages > 0) measured[k].points.push_back({static_cast<double>(pages), *t.mean / 1e3, {}, {}});
       }
+    }
     for (auto& [k, series] : measured) {
       series.label = fmt::format("layer {} measured{}", k, load);
       series.line = false;

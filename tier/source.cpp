@@ -64,7 +64,8 @@ std::unique_ptr<PageSource> wrap(const SourceFactory& source, const ImageHeader&
 std::unique_ptr<PageSource> make_source(const std::string& name, const ImageHeader& header, const PagePool& pool,
                                         const SourceOptions& options, std::span<const std::string> wrappers) {
   if (header.paths.empty() || header.paths.size() > 64)
-    throw UsageError(fmt::format("source {}: an image on {} disks; from 1 to 64 can be read", name, header.paths.size()));
+    throw UsageError(
+        fmt::format("source {}: an image on {} disks; from 1 to {} can be read", name, header.paths.size(), max_disks));
   if (options.threads < 1 || options.threads > 64)
     throw UsageError(fmt::format("source {}: {} threads per disk; use from 1 to 64", name, options.threads));
   if (header.geometry.page_bytes != pool.page_bytes())

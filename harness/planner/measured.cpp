@@ -16,6 +16,8 @@
 namespace slacktier::planner {
 namespace {
 
+constexpr double line_holds = 0.1;  // of the measured time: what the line may be off beyond the loads it was fitted to
+
 // Standard deviation as a share of the mean, from the best tail there is. Fewer samples than a p99 needs: from the range.
 double spread_of(const Distribution& t) {
   if (!t.mean || !(*t.mean > 0)) return 0;
@@ -147,6 +149,15 @@ std::vector<MeasuredReads> measured_reads(const Envelope& envelope, const std::v
       line.error_ms = 1.96 * fit->rmse_us.value_or(0) / 1e3;
       for (const auto& [k, pages] : fit->range)
         line.range[k] = {static_cast<double>(pages.first), static_cast<double>(pages.second)};
+      // A prefill's pages are no part of the fit. Where the line meets their time, it holds up to there.
+      for (const ReadPoint& point : result.points) {
+        const auto t = point.t_us.find(layer.k);
+        if (t == point.t_us.end() || !t->second.mean || !fit->extrapolates(point.pages_per_rank)) continue;
+        if (std::abs(fit->at(point.pages_per_rank) / *t->second.mean - 1) > line_holds) continue;
+        for (auto& [k, pages] : line.range)
+          if (const auto n = point.pages_per_rank.find(k); n != point.pages_per_rank.end())
+            pages.second = std::max(pages.second, static_cast<double>(n->second));
+      }
       one.offer.p99_known = false;
       std::vector<double> spreads;
       for (const ReadPoint& point : result.points)

@@ -110,7 +110,8 @@ void add_read_options(CLI::App& app, ReadArguments& a) {
       ->capture_default_str();
   app.add_option("--threads", a.threads, "I/O threads per disk or server, and rank; default: 1, of source rdma 4")
       ->check(CLI::Range(1, 64));
-  app.add_option("--queue-depth", a.queue_depth, "Source uring: pages that an I/O thread has in flight at most")
+  app.add_option("--queue-depth", a.queue_depth,
+                 "Source uring: pages in flight on a disk at most, divided among its threads")
       ->check(CLI::Range(1, 8192))
       ->capture_default_str();
   app.add_option("--cpus", a.cpus, "CPUs of the I/O threads, such as 0-3,8; default: free");

@@ -29,23 +29,32 @@ std::string load_name(const ReadResult& result) {
                      result.ranks_on_disk, result.disks, result.tenants, result.order);
 }
 
-// The load that the line fits worst.
-std::string largest_residual(const ReadResult& result, const ReadFit& fit) {
-  double largest = 0, measured = 0;
-  std::string where;
+// What the line says beside what was measured: of the loads it was fitted to the one that it fits worst, and each beyond
+// them.
+std::vector<std::string> residual_notes(const ReadResult& result, const ReadFit& fit) {
+  std::vector<std::string> notes;
+  double largest = 0;
   for (const ReadPoint& point : result.points) {
     const auto t = point.t_us.find(fit.k);
     if (t == point.t_us.end() || !t->second.mean || point.pages_per_rank.at(fit.k) == 0) continue;
-    const double residual = *t->second.mean - fit.at(point.pages_per_rank);
-    if (std::abs(residual) <= std::abs(largest)) continue;
+    const double measured = *t->second.mean, residual = measured - fit.at(point.pages_per_rank);
+    std::string pages;
+    for (const auto& [k, n] : point.pages_per_rank) pages += fmt::format("{}{}:{}", pages.empty() ? "" : ",", k, n);
+    const bool beyond = fit.extrapolates(point.pages_per_rank);
+    if (!beyond && std::abs(residual) <= std::abs(largest)) continue;
+    const std::string what = beyond ? fmt::format("beyond the fit, T{} {:.2f} ms, its residual", fit.k, measured / 1e3)
+                                    : fmt::format("largest residual of T{}", fit.k);
+    const std::string note = fmt::format("fit, {}: {}: {:+.0f} us ({:+.1f}%) at {}", load_name(result), what, residual,
+                                         100 * residual / measured, pages);
+    if (beyond) {
+      notes.push_back(note);
+      continue;
+    }
+    if (largest == 0) notes.insert(notes.begin(), "");
+    notes.front() = note;
     largest = residual;
-    measured = *t->second.mean;
-    where.clear();
-    for (const auto& [k, pages] : point.pages_per_rank) where += fmt::format("{}{}:{}", where.empty() ? "" : ",", k, pages);
   }
-  if (where.empty()) return "";
-  return fmt::format("fit, {}: largest residual of T{}: {:+.0f} us ({:+.1f}%) at {}", load_name(result), fit.k, largest,
-                     100 * largest / measured, where);
+  return notes;
 }
 
 }  // namespace
@@ -215,7 +224,7 @@ Table point_table(const Envelope& envelope) {
       table.footnotes.push_back(fmt::format("fit, {}: T{} = {:.0f} [{:.0f}, {:.0f}]{} us; R2 {:.4f}, RMSE {:.0f} us",
                                             load_name(result), fit.k, fit.a_us, fit.a_lo_us, fit.a_hi_us, terms,
                                             fit.r2.value_or(0), fit.rmse_us.value_or(0)));
-      if (const std::string worst = largest_residual(result, fit); !worst.empty()) table.footnotes.push_back(worst);
+      for (const std::string& note : residual_notes(result, fit)) table.footnotes.push_back(note);
     }
     if (result.zero_pages_share)
       table.footnotes.push_back(

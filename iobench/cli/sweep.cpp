@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <span>
 
 #include "iobench/cli/commands.hpp"
 #include "iobench/fit.hpp"
@@ -63,6 +64,7 @@ int sweep(SweepArguments a, const Invocation& invocation) {
   const ReadPlan plan = plan_reads(a.read);
   auto points =
       sweep_points(plan.pages, a.quick ? std::vector<std::uint32_t>{2, 8, 16} : std::vector<std::uint32_t>{1, 4, 8, 12, 16});
+  const std::size_t fitted = points.size();  // prefill's loads would outweigh all others in the line
   for (const std::uint32_t pages : a.prefill_pages) {
     std::vector<LayerPages> point = plan.pages;
     for (LayerPages& layer : point) layer.pages = pages;
@@ -109,7 +111,7 @@ int sweep(SweepArguments a, const Invocation& invocation) {
     result.unmet = measured.unmet;
     for (const LayerPages& layer : plan.pages) {
       if (layer.pages == 0 || stopped) continue;
-      result.fit.push_back(fit_read_time(layer.layer, measured.points));
+      result.fit.push_back(fit_read_time(layer.layer, std::span(measured.points).first(fitted)));
     }
     if (plan.windows && !stopped)
       for (std::size_t l = 0; l < plan.pages.size(); ++l) {
@@ -159,7 +161,9 @@ Command add_sweep(CLI::App& app, const Invocation& invocation) {
       ->excludes("--tenants");
   app.add_option("--plot", a->plot, "Write the read times, their fits and windows as a figure (SVG)");
   app.add_option("--orders", a->orders, "Orders to sweep: layer-first,interleaved")->delimiter(',');
-  app.add_option("--prefill-pages", a->prefill_pages, "Further loads with so many pages a layer, such as an 8K prefill's")
+  app.add_option("--prefill-pages", a->prefill_pages,
+                 "Further loads with so many pages a layer, such as an 8K prefill's: read once a round, not "
+                 "part of the fit but set beside it")
       ->delimiter(',')
       ->check(CLI::Range(1, 1'000'000));
   app.add_option("--batches", a->batches, "Batches of each load")->check(CLI::Range(1, 10'000'000))->capture_default_str();

@@ -49,10 +49,11 @@ class Comparison:
         # Each job reads its part of the batches; as slacktier's threads share each batch.
         page_bytes = int(next(line for line in job if line.startswith("bs=")).split("=")[1])
         share = int(next(line for line in job if line.startswith("iodepth=")).split("=")[1])
-        if self.threads > 1:  # free-running, at the depth that a thread of ours keeps
-            depth = min(share, 128)
+        if self.threads > 1:  # free-running, at the depth that a thread of ours keeps: 128 a disk
+            depth = max(1, min(share, 128 // self.threads))
             job = [f"iodepth={depth}" if line.startswith("iodepth=") else line for line in job if not line.startswith("iodepth_batch")]
-            job += ["iodepth_batch=32", "iodepth_batch_complete_min=1", "iodepth_batch_complete_max=32"]
+            some = min(32, depth)
+            job += [f"iodepth_batch={some}", "iodepth_batch_complete_min=1", f"iodepth_batch_complete_max={some}"]
         job.append(f"io_size={share * self.batches * page_bytes}")
         path = os.path.join(self.scratch, "job.fio")
         with open(path, "w", encoding="utf-8") as file:

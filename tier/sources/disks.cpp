@@ -81,13 +81,16 @@ std::string OpenDisks::cache_state() const {
                      100.0 * static_cast<double>(cached) / static_cast<double>(image_bytes_ * descriptors_.size()));
 }
 
-void deal_batch(ReadBatch& batch, const OpenDisks& disks, std::uint32_t threads,
+void deal_batch(ReadBatch& batch, const OpenDisks& disks, std::uint32_t threads, Dealing dealing,
                 const std::function<void(std::uint32_t, std::uint32_t, const Share&)>& give) {
-  constexpr std::uint32_t max_disks = 64;
+  constexpr std::uint32_t longest_run = 16;
   std::uint32_t pages[max_disks] = {};
   for (const PageRead& read : batch.reads) ++pages[disks.disk_of(read.page)];
   std::uint32_t shares = 0;
-  for (std::uint32_t d = 0; d < disks.count(); ++d) shares += std::min(threads, pages[d]);
+  for (std::uint32_t d = 0; d < disks.count(); ++d) {
+    shares += std::min(threads, pages[d]);
+    batch.taken[d].store(0, std::memory_order_relaxed);
+  }
   batch.submitted.store(0, std::memory_order_relaxed);
   batch.remaining.store(shares, std::memory_order_release);
   for (std::uint32_t d = 0; d < disks.count(); ++d) {
@@ -95,9 +98,12 @@ void deal_batch(ReadBatch& batch, const OpenDisks& disks, std::uint32_t threads,
     for (std::uint32_t t = 0; t < parts; ++t) {
       Share share;
       share.batch = &batch;
+      share.dealing = dealing;
       share.disk = d;
       share.part = t;
       share.parts = parts;
+      // Small batches, too, go to all threads.
+      share.run = std::clamp(pages[d] / (4 * parts), 1u, longest_run);
       give(d, t, share);
     }
   }

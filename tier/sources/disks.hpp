@@ -56,31 +56,62 @@ class OpenDisks {
   std::uint64_t image_bytes_;  // on each disk
 };
 
-// One thread's part of a batch: of the pages on its disk, those with ordinal mod parts == part.
+// How the threads of a disk divide a batch's pages among them.
+enum class Dealing {
+  beforehand,  // every n-th page each: known before the first is read
+  in_turns,    // a few at a time to whoever has room: no thread ends much after the others, or reads the next layer before
+               // them
+};
+
+// One thread's part of a batch: pages of one disk, numbered in the batch's order.
 struct Share {
   ReadBatch* batch = nullptr;
+  Dealing dealing = Dealing::beforehand;
   std::uint32_t disk = 0, part = 0, parts = 1;
-  std::uint32_t cursor = 0;       // next read of the batch to look at
-  std::uint32_t ordinal = 0;      // pages of this disk seen so far
-  std::uint32_t outstanding = 0;  // submitted, not yet arrived
+  std::uint32_t run = 1;                  // pages taken at a time, in turns
+  std::uint32_t cursor = 0;               // next read of the batch to look at
+  std::uint32_t ordinal = 0;              // pages of this disk seen so far
+  std::uint32_t run_at = 0, run_end = 0;  // numbers of the pages taken that were not yet given out
+  std::uint32_t outstanding = 0;          // submitted, not yet arrived
   // Whether reads of the batch were not yet looked at; of these, some may be other shares'.
   bool left() const { return cursor < batch->reads.size(); }
   // Undoes the call of next() that gave `i`.
   void put_back(std::uint32_t i) {
     cursor = i;
     --ordinal;
+    if (dealing == Dealing::in_turns) --run_at;
   }
   // The next read of this share, or UINT32_MAX when there is none left.
   std::uint32_t next(const OpenDisks& disks) {
     const auto n = static_cast<std::uint32_t>(batch->reads.size());
-    if (parts == 1 && disks.count() == 1) {
-      if (cursor >= n) return UINT32_MAX;
-      ++ordinal;
+    if (disks.count() == 1 && (parts == 1 || dealing == Dealing::in_turns)) {  // a page's number is its index
+      if (parts > 1) {
+        if (run_at == run_end) take_run();
+        cursor = run_at++;
+      }
+      if (cursor >= n) {
+        cursor = n;
+        return UINT32_MAX;
+      }
+      ordinal = cursor + 1;
       return cursor++;
     }
     for (; cursor < n; ++cursor)
-      if (disks.disk_of(batch->reads[cursor].page) == disk && ordinal++ % parts == part) return cursor++;
+      if (disks.disk_of(batch->reads[cursor].page) == disk && mine(ordinal++)) return cursor++;
     return UINT32_MAX;
+  }
+
+ private:
+  void take_run() {
+    run_at = batch->taken[disk].fetch_add(run, std::memory_order_relaxed);
+    run_end = run_at + run;
+  }
+  bool mine(std::uint32_t number) {
+    if (dealing == Dealing::beforehand) return number % parts == part;
+    if (run_at == run_end) take_run();
+    if (number != run_at) return false;
+    ++run_at;
+    return true;
   }
 };
 
@@ -114,7 +145,7 @@ void end_read(ReadBatch& batch, std::uint32_t i, int result, std::byte* page, co
 
 // Deals a batch to threads: at most `threads` a disk, never more than the disk has pages in the batch. give(disk, thread,
 // share) queues the share and wakes its thread.
-void deal_batch(ReadBatch& batch, const OpenDisks& disks, std::uint32_t threads,
+void deal_batch(ReadBatch& batch, const OpenDisks& disks, std::uint32_t threads, Dealing dealing,
                 const std::function<void(std::uint32_t disk, std::uint32_t thread, const Share& share)>& give);
 
 // Shares on their way to one thread: a ring that grows when it is full, so that steady traffic allocates nothing.

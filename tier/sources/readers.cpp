@@ -36,11 +36,12 @@ void ReaderThreads::stop() {
 }
 
 void ReaderThreads::submit(ReadBatch& batch) {
-  deal_batch(batch, disks_, threads_, [&](std::uint32_t disk, std::uint32_t thread, const Share& share) {
-    Reader& reader = readers_[disk * threads_ + thread];
-    reader.queue.push(share);
-    reader.doorbell.ring();
-  });
+  deal_batch(batch, disks_, threads_, Dealing::beforehand,
+             [&](std::uint32_t disk, std::uint32_t thread, const Share& share) {
+               Reader& reader = readers_[disk * threads_ + thread];
+               reader.queue.push(share);
+               reader.doorbell.ring();
+             });
 }
 
 void ReaderThreads::run(Reader& reader) {

@@ -25,8 +25,7 @@ namespace {
 // SQEs handed to the kernel between two looks at completions: submitting takes about 1 us a page, and a page that arrived
 // must not wait for hundreds of later submissions.
 constexpr std::uint32_t submit_chunk = 32;
-// Completions awaited at once at most: each wake-up of the reader costs several microseconds, and work that comes meanwhile
-// waits for so many pages.
+// Pages that may arrive unseen before a batch's last: looking at so many takes less time than waking up for them.
 constexpr std::uint32_t wait_chunk = 16;
 constexpr std::uint64_t wake_tag = UINT64_MAX;
 
@@ -39,6 +38,7 @@ class UringSource final : public PageSource {
         readers_(disks_.count() * static_cast<std::size_t>(options.threads)) {
     if (options.queue_depth < 1 || options.queue_depth > 8192)
       throw UsageError(fmt::format("source uring: queue depth {}; use from 1 to 8192", options.queue_depth));
+    depth_ = std::max(1u, options.queue_depth / static_cast<std::uint32_t>(options.threads));
     if (const IoUringSupport io = probe_io_uring(); !io.usable)
       throw EnvironmentError("io_uring is refused: " + io.reason + "; or use source 'pread', which the results label");
     if (options.poll_completions) require_polling(header);
@@ -54,7 +54,7 @@ class UringSource final : public PageSource {
   ~UringSource() override { stop(); }
 
   void submit(ReadBatch& batch) override {
-    deal_batch(batch, disks_, static_cast<std::uint32_t>(options_.threads),
+    deal_batch(batch, disks_, static_cast<std::uint32_t>(options_.threads), Dealing::in_turns,
                [&](std::uint32_t disk, std::uint32_t thread, const Share& share) {
                  Reader& reader = readers_[disk * static_cast<std::uint32_t>(options_.threads) + thread];
                  reader.queue.push(share);
@@ -174,7 +174,7 @@ class UringSource final : public PageSource {
   int set_up(Reader& reader) {
     RingOptions ring;
     ring.submissions = 2 * submit_chunk;
-    ring.completions = std::max(options_.queue_depth + 1, 4 * submit_chunk);
+    ring.completions = std::max(depth_ + 1, 4 * submit_chunk);
     ring.poll_completions = options_.poll_completions;
     ring.poller_cpu = options_.poller_cpu;
     if (&reader != &readers_.front()) ring.share_poller = readers_.front().ring.descriptor();
@@ -226,13 +226,29 @@ class UringSource final : public PageSource {
     } else {
       if (!reader.wake_armed) arm_wake(reader);
       reader.place.store(Place::in_ring, std::memory_order_seq_cst);
-      const std::uint32_t wanted = std::clamp(reader.in_flight / 2, 1u, wait_chunk);
+      const std::uint32_t wanted = completions_to_await(reader);
       // A table of shares that is full takes nothing more, whatever is queued.
       const bool takes = !reader.queue.empty() && reader.order.size() < reader.active.size();
       status = takes ? io_uring_submit(ring) : io_uring_submit_and_wait(ring, wanted);
       reader.place.store(Place::working, std::memory_order_relaxed);
     }
     if (status < 0 && status != -EINTR && status != -EAGAIN && status != -EBUSY) fail_all(reader, -status);
+  }
+
+  // Each wake-up costs several microseconds: it sleeps until there is something to do. While pages are left to submit, that
+  // is when half of those in flight have arrived, so that the disk keeps as many. Then it is when the oldest batch is in,
+  // and no later, however many pages of others are in flight; in halves down to a few, so that stamps are compared
+  // meanwhile.
+  static std::uint32_t completions_to_await(const Reader& reader) {
+    const Share* oldest = nullptr;
+    for (const std::uint32_t index : reader.order)
+      if (const Share& share = reader.active[index]; share.outstanding > 0) {
+        oldest = &share;
+        break;
+      }
+    if (!oldest) return 1;
+    const std::uint32_t pages = oldest->left() ? reader.in_flight : oldest->outstanding;
+    return pages > wait_chunk ? std::max(wait_chunk, pages / 2) : oldest->left() ? std::max(1u, pages / 2) : pages;
   }
 
   void arm_wake(Reader& reader) {
@@ -262,7 +278,7 @@ class UringSource final : public PageSource {
     for (const std::uint32_t index : reader.order) {
       Share& share = reader.active[index];
       ReadBatch& batch = *share.batch;
-      while (reader.in_flight < options_.queue_depth && share.left()) {
+      while (reader.in_flight < depth_ && share.left()) {
         if (prepared == submit_chunk) return true;
         const std::uint32_t i = share.next(disks_);
         if (i == UINT32_MAX) break;
@@ -341,6 +357,7 @@ class UringSource final : public PageSource {
   SourceOptions options_;
   std::vector<Reader> readers_;
   std::atomic<bool> stop_{false};
+  std::uint32_t depth_ = 1;  // reads in flight, of each reader
   bool fixed_buffers_ = false;
   std::string unregistered_reason_;
 };

@@ -173,6 +173,12 @@ TEST_CASE("measuring keeps whole rounds, means of rounds, and says what was not 
   CHECK(measured.steady);
   CHECK(measured.unmet.empty());
 
+  // As a prefill's: six times the pages, read once a round.
+  const Measurement with_long = measure(load, {{{1, 4}, {3, 4}}, {{1, 24}, {3, 24}}}, options);
+  CHECK(with_long.points[0].wall_us.size() == 20);
+  CHECK(with_long.points[1].wall_us.size() == 4);
+  CHECK(with_long.unmet.empty());
+
   options.max_seconds = 1e-6;
   const Measurement cut = measure(load, {both}, options);
   CHECK(cut.unmet.find("of 4 rounds") != std::string::npos);

@@ -1,7 +1,10 @@
 // What the uring source can be told beyond other sources: registration, who submits, who asks for completions.
 #include <sched.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
+#include <thread>
 
 #include "platforms/disk.hpp"
 #include "platforms/error.hpp"
@@ -25,6 +28,26 @@ void read_all(SourceBench& bench, PageSource& source) {
     }
   }
 }
+
+// Holds the first reader that brings a page until others have brought so many.
+class Holding final : public ArrivalTap {
+ public:
+  explicit Holding(int others) : others_(others) {}
+  void arrived(const ReadBatch&, std::size_t, std::byte*, int&) override {
+    if (bool none = false; held_.compare_exchange_strong(none, true)) {
+      holder_ = std::this_thread::get_id();
+      for (int ms = 0; by_others < others_ && ms < 60'000; ++ms) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    } else if (std::this_thread::get_id() != holder_.load()) {
+      ++by_others;
+    }
+  }
+  std::atomic<int> by_others{0};
+
+ private:
+  const int others_;
+  std::atomic<bool> held_{false};
+  std::atomic<std::thread::id> holder_{};
+};
 
 int first_cpu() {
   cpu_set_t cpus;
@@ -50,6 +73,25 @@ TEST_CASE("pages come whole with files and buffers registered or not, at any dep
         CHECK((source->describe().find("files not registered") == std::string::npos) == files);
         read_all(bench, *source);
       }
+}
+
+TEST_CASE("threads of a disk take a batch's pages in turns: one that is held up leaves its part to the others", "[uring]") {
+  for (const std::uint32_t disks : {1u, 2u}) {
+    SourceBench bench(disks);
+    // Of each disk's pages the reader that is held keeps what it has in flight, and what it took last.
+    const int pages = 500, kept = 40 / 2 + 16;
+    Holding tap(pages / static_cast<int>(disks) - kept);
+    SourceOptions options;
+    options.threads = 2;
+    options.queue_depth = 40;
+    options.tap = &tap;
+    const auto source = bench.open("uring", {}, options);
+    Reading all(*source, bench.segment(), first_pages(pages));
+    all.wait();
+    CHECK(tap.by_others >= pages / static_cast<int>(disks) - kept);
+    for (const PageFault fault : all.faults) REQUIRE(fault == PageFault::none);
+    for (const auto& read : all.reads) REQUIRE(bench.whole(bench.segment(), read));
+  }
 }
 
 TEST_CASE("a kernel thread submits where it is told to; its time is this process's", "[uring]") {

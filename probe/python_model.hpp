@@ -19,6 +19,7 @@ struct PythonModelOptions {
   std::string device = "cpu";  // "cpu" or "cuda:0"
   std::string dtype = "bfloat16";
   bool random_weights = false;
+  bool stock = false;                   // keep transformers' own attention, norms and caches
   int layers_limit = 0;                 // 0: all layers
   std::vector<std::string> overrides;   // of the config: "hidden_size=1024"
   std::int64_t batch = 1, context = 0;  // sequences; tokens already in the KV cache

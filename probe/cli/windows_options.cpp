@@ -70,6 +70,9 @@ void add_window_options(CLI::App& command, WindowArguments& a) {
                   "folder or a config.json; or python:MODULE:FUNCTION")
       ->capture_default_str();
   command.add_flag("--random-weights", a.random_weights, "Of a Hugging Face model only its config is read");
+  command.add_flag(
+      "--stock", a.stock,
+      "Keep transformers' attention, norms and caches, which a serving engine would not run: its step is longer");
   command.add_option("--dtype", a.dtype, "Of its weights and cache: bfloat16, float16 or float32")->capture_default_str();
   command.add_option("--layers-limit", a.layers_limit, "Only its first layers")->check(CLI::Range(1, 1000));
   command.add_option("--config", a.overrides, "Change its config: hidden_size=1024; may be repeated");
@@ -107,16 +110,16 @@ void check_window_arguments(const WindowArguments& a) {
       throw UsageError("--model-layers and --layer-ms are of the synthetic model; --layers-limit shortens a real one");
     return;
   }
-  if (a.random_weights || a.layers_limit != 0 || !a.overrides.empty())
-    throw UsageError(
-        fmt::format("--random-weights, --layers-limit and --config are of models that Python runs; '{}' is none", a.model));
+  if (a.random_weights || a.stock || a.layers_limit != 0 || !a.overrides.empty())
+    throw UsageError(fmt::format(
+        "--random-weights, --stock, --layers-limit and --config are of models that Python runs; '{}' is none", a.model));
   parse_layers(a.layers, static_cast<int>(synthetic_layer_ms(a).size()));
 }
 
 std::unique_ptr<ProbeModel> open_model(const WindowArguments& a, Device& device, std::int64_t batch, std::int64_t context) {
   if (is_python_model(a.model)) {
-    PythonModelOptions options{a.model, a.device, a.dtype, a.random_weights, a.layers_limit, a.overrides,
-                               batch,   context,  a.seed};
+    PythonModelOptions options{a.model,        a.device,    a.dtype, a.random_weights, a.stock,
+                               a.layers_limit, a.overrides, batch,   context,          a.seed};
     return std::make_unique<PythonModel>(device, options);
   }
   std::vector<Nanos> times;

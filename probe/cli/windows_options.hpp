@@ -25,7 +25,7 @@ struct WindowArguments {
   bool quiet = false, redact = false;
   // Of a model that Python runs.
   std::string dtype = "bfloat16";
-  bool random_weights = false;
+  bool random_weights = false, stock = false;
   int layers_limit = 0;
   std::vector<std::string> overrides;
 };

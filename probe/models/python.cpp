@@ -100,6 +100,7 @@ PythonModel::PythonModel(Device& device, const PythonModelOptions& options) : de
                                    {"device", options.device},
                                    {"dtype", options.dtype},
                                    {"random_weights", options.random_weights},
+                                   {"stock", options.stock},
                                    {"layers_limit", options.layers_limit},
                                    {"overrides", options.overrides},
                                    {"batch", options.batch},

@@ -83,14 +83,14 @@ def _made_by_user(model, arguments):
     return made
 
 
-def load(model, device, dtype, random_weights, layers_limit, overrides, batch, context, seed):
+def load(model, device, dtype, random_weights, stock, layers_limit, overrides, batch, context, seed):
     if model.startswith("python:"):
         made = _made_by_user(model, {"batch": batch, "context": context, "device": device})
     else:
         from slacktier import torch_models
 
-        made = torch_models.load(os.path.expanduser(model), device, dtype, random_weights, layers_limit, overrides, batch, context,
-                                 seed)
+        made = torch_models.load(os.path.expanduser(model), device, dtype, random_weights, stock, layers_limit, overrides, batch,
+                                 context, seed)
     if getattr(made, "capture", False):
         from slacktier import torch_graphs
 

@@ -7,7 +7,7 @@ import torch  # first: of several that are missing it is the one to name
 import transformers
 import huggingface_hub.errors
 
-from slacktier import capturable, errors
+from slacktier import capturable, decode_path, errors
 from slacktier.torch_step import HuggingFaceModel
 
 # What configs that check their values raise; older ones check none.
@@ -81,7 +81,7 @@ def _of_strict(error):
     return str(error).splitlines()[-1].strip()
 
 
-def load(name, device, dtype, random_weights, layers_limit, overrides, batch, context, seed):
+def load(name, device, dtype, random_weights, stock, layers_limit, overrides, batch, context, seed):
     if dtype not in DTYPES:
         raise errors.UsageError(f"--dtype {dtype}: use one of {', '.join(DTYPES)}")
     if device != "cpu" and not torch.cuda.is_available():
@@ -109,10 +109,12 @@ def load(name, device, dtype, random_weights, layers_limit, overrides, batch, co
         raise errors.EnvironmentLacks(f"--model {name}: {errors.said(error)}: take a part with --layers-limit, "
                                       "or a smaller --dtype") from error
     changes = capturable.prepare(model, random_weights)
+    if not stock:
+        changes += decode_path.prepare(model)
     layers = config.get_text_config().num_hidden_layers
     label = f"{type(model).__name__}, {'random weights' if random_weights else 'its weights'}, {dtype}, {layers} of {whole} layers"
     label += f", torch {torch.__version__}, transformers {transformers.__version__}" + "".join(f", {change}" for change in changes)
     try:
-        return HuggingFaceModel(model.eval(), batch, context, os.path.basename(name.rstrip("/")) or name, label, seed)
+        return HuggingFaceModel(model.eval(), batch, context, os.path.basename(name.rstrip("/")) or name, label, seed, stock)
     except torch.OutOfMemoryError as error:
         raise errors.EnvironmentLacks(f"--batch {batch}: {errors.said(error)}: take a smaller batch or context") from error

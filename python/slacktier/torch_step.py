@@ -3,17 +3,17 @@
 import torch
 import transformers
 
-from slacktier import errors
+from slacktier import decode_path, errors
 from slacktier.layers import decoder_layers
 
 
 class StaticState:
     """transformers' static cache, with room for the context and the step's token. A step advances its lengths."""
 
-    kind = "static cache"
-
-    def __init__(self, config, context):
+    def __init__(self, config, context, stock):
         self.cache = transformers.StaticCache(config=config, max_cache_len=context + 1)
+        in_place = not stock and decode_path.write_in_place(self.cache)
+        self.kind = "static cache" + (", windows written in place" if in_place else "")
         self.context, self.kept = context, []
 
     def fill(self, model, batch):
@@ -78,9 +78,9 @@ def _copied(values):
     return {key: dict(value) if isinstance(value, dict) else value for key, value in values.items()}
 
 
-def _state(config, context, name):
+def _state(config, context, stock, name):
     try:
-        return StaticState(config, context)
+        return StaticState(config, context, stock)
     except KeyError:
         pass
     try:
@@ -93,7 +93,7 @@ def _state(config, context, name):
 class HuggingFaceModel:
     """One token for each of `batch` sequences, all different, with `context` tokens before it."""
 
-    def __init__(self, model, batch, context, name, label, seed):
+    def __init__(self, model, batch, context, name, label, seed, stock=False):
         self.model, self.name = model, name
         device = next(model.parameters()).device
         self.capture = device.type != "cpu"
@@ -101,7 +101,7 @@ class HuggingFaceModel:
         random = torch.Generator().manual_seed(seed)
         self.tokens = torch.randint(config.vocab_size, (batch, 1), generator=random).to(device)
         self.position = torch.full((batch, 1), context, dtype=torch.long, device=device)
-        self.state = _state(config, context, name)
+        self.state = _state(config, context, stock, name)
         self.label = f"{label}, {self.state.kind}"
         with torch.inference_mode():
             self.layers = decoder_layers(model, self.step)

@@ -99,6 +99,7 @@ class Probe(unittest.TestCase):
                                       (2, "unknown device", ["--device", "gpu"]),
                                       (2, "twice", ["--batch", "8,8"]), (2, "no batch", ["--batch", "0"]),
                                       (2, "python:MODULE:FUNCTION", ["--model", "python:x"]), (2, "--layers-limit", ["--layers-limit", "2"]),
+                                      (2, "--stock", ["--stock"]),
                                       (2, "--model-layers", ["--model", "python:x:y", "--model-layers", "6"])]:
             self.assertIn(part, self.run_probe("windows", *arguments, code=code).stderr)
         for code, part, arguments in [(2, "subcommand", []), (2, "unknown device", ["gates", "--device", "gpu"]),

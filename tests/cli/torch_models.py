@@ -25,7 +25,7 @@ import unittest
 from torch.utils._python_dispatch import TorchDispatchMode
 
 sys.path.insert(0, PACKAGE)
-from slacktier import capturable, errors, models, torch_graphs, torch_step
+from slacktier import capturable, decode_path, errors, models, torch_graphs, torch_step
 from slacktier.layers import decoder_layers, owner
 
 PROBE = os.path.join(os.environ["SLACKTIER_BIN"], "slacktier-probe")
@@ -89,7 +89,7 @@ class Made(unittest.TestCase):
         return path
 
     def load(self, name, **changes):
-        options = {"model": name, "device": "cpu", "dtype": "float32", "random_weights": True, "layers_limit": 0, "overrides": [], "batch": 2,
+        options = {"model": name, "device": "cpu", "dtype": "float32", "random_weights": True, "stock": False, "layers_limit": 0, "overrides": [], "batch": 2,
                    "context": CONTEXT, "seed": 1, **changes}
         return models.load(**options)
 
@@ -128,15 +128,55 @@ class Models(Made):
                 self.assertEqual(calls, [models.BEGIN, *range(loaded["layers"]), models.END] * 30)
                 self.assertIn("random weights", loaded["label"])
 
+    def model(self, values):
+        return transformers.AutoModelForCausalLM.from_config(transformers.AutoConfig.for_model(**json.loads(json.dumps(values)))).eval()
+
+    def test_the_decode_path_computes_what_the_stock_model_does(self):
+        for values in ALL:
+            with self.subTest(model=values["model_type"]), torch.inference_mode():
+                self.known(values)
+                model = self.model(values)
+                capturable.prepare(model, True)
+                for parameter in model.parameters():
+                    if parameter.dim() == 1:  # norms' weights and sinks, which would all be 0 or 1
+                        parameter.add_(torch.rand_like(parameter) * 0.2)
+                stock = torch_step.HuggingFaceModel(model, 3, CONTEXT, "model", "", 1, stock=True)
+                self.keep(stock.state)
+                wanted = stock.step()
+                self.assertEqual(decode_path.prepare(model), ["grouped attention", "fused norms"])
+                made = torch_step.HuggingFaceModel(model, 3, CONTEXT, "model", "", 1)
+                self.assertEqual("written in place" in made.label, values is GEMMA)
+                self.keep(made.state)
+                torch.testing.assert_close(made.step(), wanted, rtol=1e-4, atol=1e-4)
+
+    def keep(self, state):
+        """Puts the same numbers into every cache."""
+        torch.manual_seed(11)
+        state.rewind()
+        for layer in state.cache.layers:
+            for name in sorted(vars(layer)):
+                value = vars(layer)[name]
+                for tensor in value.values() if isinstance(value, dict) else [value]:
+                    if isinstance(tensor, torch.Tensor) and tensor.dim() > 1 and tensor.is_floating_point():
+                        tensor.copy_(torch.randn(tensor.shape))
+
+    def test_other_attention_than_decoding_is_the_stock_one(self):
+        model = self.model(LLAMA)
+        tokens = torch.arange(12)[None] + 3
+        with torch.inference_mode():
+            wanted = model(input_ids=tokens).logits
+            decode_path.prepare(model)
+            torch.testing.assert_close(model(input_ids=tokens).logits, wanted, rtol=1e-4, atol=1e-4)
+
     def test_a_step_asks_nothing_of_the_host(self):
         """On tensors without values: what would need one fails, too."""
         for values in ALL:
             with self.subTest(model=values["model_type"]):
                 self.known(values)
-                config = transformers.AutoConfig.for_model(**values)
-                with torch.device("meta"):
-                    model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16).eval()
+                model = self.model(values).to(torch.bfloat16)
                 capturable.prepare(model, True)
+                decode_path.prepare(model)
+                model.to("meta")
                 made = torch_step.HuggingFaceModel(model, 3, CONTEXT, "model", "", 1)
                 with torch_graphs.KeptConstants() as constants:
                     made.step()
@@ -189,6 +229,8 @@ class Models(Made):
         loaded = self.load(self.config(LLAMA), layers_limit=3, overrides=["hidden_size=32", "head_dim=8"])
         self.assertEqual(loaded["layers"], 3)
         self.assertIn("3 of 5 layers", loaded["label"])
+        self.assertIn("fused norms", loaded["label"])
+        self.assertNotIn("fused norms", self.load(self.config(LLAMA), stock=True)["label"])
         self.known(GEMMA)
         self.assertEqual(self.load(self.config(GEMMA), layers_limit=3)["layers"], 3)  # of the two layers that share keys one is left
 

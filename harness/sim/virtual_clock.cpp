@@ -14,7 +14,7 @@
 namespace slacktier {
 namespace {
 
-constexpr std::uint32_t max_disks = 8;
+constexpr std::uint32_t most_disks = 8;
 
 // A factor of mean 1.
 double log_normal(double sigma, double normal) { return std::exp(sigma * normal - sigma * sigma / 2); }
@@ -54,8 +54,8 @@ VirtualClock::Device& VirtualClock::device_for(const LayerPlacement& wanted, con
     if (device->source == wanted.source && device->wrappers == wanted.wrappers && device->disks == wanted.disks &&
         device->threads == wanted.threads)
       return *device;
-  if (wanted.disks > max_disks)
-    throw UsageError(fmt::format("{}: {} disks; the virtual clock takes up to {}", placement.name, wanted.disks, max_disks));
+  if (wanted.disks > most_disks)
+    throw UsageError(fmt::format("{}: {} disks; the virtual clock takes up to {}", placement.name, wanted.disks, most_disks));
   auto device = std::make_unique<Device>();
   device->source = wanted.source;
   device->wrappers = wanted.wrappers;

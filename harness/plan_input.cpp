@@ -200,6 +200,9 @@ void PlanSources::add_reads(PlanInput& input, const PlanSettings& settings) cons
     check_table(envelope, input.spec);
     for (planner::MeasuredReads& one : planner::measured_reads(envelope, problem.layers)) {
       if (settings.ranks_on_disk && one.offer.ranks_on_disk != *settings.ranks_on_disk) continue;
+      if (!one.unsteady.empty())
+        input.warnings.push_back(
+            {"reads_unsteady", fmt::format("reads: {}: no steady state: {}", one.offer.name, one.unsteady), ""});
       if (one.source_is_remote) {  // no disk that ranks could share
         all.push_back(std::move(one));
         continue;

@@ -131,6 +131,7 @@ std::vector<MeasuredReads> measured_reads(const Envelope& envelope, const std::v
                       envelope.file));
     MeasuredReads one;
     one.source_is_remote = remote(result.source);
+    if (result.steady && !*result.steady) one.unsteady = result.unmet.empty() ? "the disk was not at rest" : result.unmet;
     one.offer.source = result.source;
     one.offer.name = name_of(result);
     one.offer.disks = static_cast<std::uint32_t>(result.disks);

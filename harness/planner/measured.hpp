@@ -26,6 +26,7 @@ std::vector<MissLine> miss_lines(const MissesResult& result, int k, double facto
 
 struct MeasuredReads {
   ReadOffer offer;
+  std::string unsteady;  // why these times were not at rest; empty: they were, or nobody looked
   bool source_is_remote = false;
 };
 // Entries that have a fit for every layer. Throws InputError for unstamped reads, and when no entry is left.

@@ -118,10 +118,10 @@ class Plan(unittest.TestCase):
         self.assertIn("not this machine", said)
         self.windows["results"][0]["batch"] = 64
         self.windows["provenance"]["host"]["hostname"] = "gpu-1"
-        self.reads["results"][0]["ranks_on_disk"] = 1
+        self.reads["results"][0].update(ranks_on_disk=1, steady=False, unmet="means of the last rounds differ by 20%")
         said = self.plan("--sessions", "256")
         for words in ("of batch 64, the plan is for 256", "scaled by 2.00", "1 rank(s) on a disk, the table has 4", "windows from gpu-1",
-                      "2 of 4 ranks were measured", "resolve time s", "0.2 ms assumed", "beyond the pages that were measured"):
+                      "2 of 4 ranks were measured", "resolve time s", "0.2 ms assumed", "no steady state", "beyond the pages that were measured"):
             self.assertIn(words, said)
 
     def test_what_if_and_prefill(self):

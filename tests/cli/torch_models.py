@@ -365,16 +365,15 @@ class OnTheGpu(Made):
     def test_bad_input(self):
         with open(os.path.join(self.folder.name, "asking.py"), "w", encoding="utf-8") as file:
             file.write(ASKING)
-        llama = self.config(LLAMA)
-        for code, part, arguments in [
-                (1, "x.sum().item()", ["--model", "python:asking:asks"]),
-                (1, "hooks did not enter the graph", ["--model", "python:asking:bypasses"]),
-                (3, "smaller batch or context", ["--model", llama, "--random-weights", "--batch", "1000000", "--context", "100000"]),
-                (3, "--layers-limit", ["--model", llama, "--random-weights", "--config", "vocab_size=100000000000"])]:
+        for function, part in [("asks", "x.sum().item()"), ("bypasses", "hooks did not enter the graph")]:
             with self.subTest(part=part):
-                ran = self.probe(*arguments, "--device", DEVICE, "--layers", "0", "--max-seconds", "5")
-                self.assertEqual(ran.returncode, code, ran.stderr)
+                ran = self.probe("--model", "python:asking:" + function, "--device", DEVICE, "--layers", "0", "--max-seconds", "5")
+                self.assertEqual(ran.returncode, 1, ran.stderr)
                 self.assertIn(part, ran.stderr)
+        for part, changes in [("smaller batch or context", {"batch": 1_000_000, "context": 100_000}),
+                              ("--layers-limit", {"overrides": ["vocab_size=100000000000"]})]:
+            with self.subTest(part=part), self.assertRaisesRegex(errors.EnvironmentLacks, part):
+                self.load(self.config(LLAMA), device=DEVICE, dtype="bfloat16", **changes)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,9 @@ Each record becomes a session, {"id", "group", "turns": [{"role", "ids"}]}, one 
   trajectory  {"trajectory": [{"role", "content" or "text"}]}: SWE-rebench's OpenHands runs
   history     {"history": [{"role", "content"}]}: SWE-agent's .traj, OpenHands
   log         {"prompt", "response" or "completion"}: server logs, sorted by "arrival_ms" or "timestamp" where they have it
+
+Where the tokenizer comes with a chat template, turns are what it writes, markers and all; the prompt for an answer is the last part
+of what is read before it.
 """
 
 import gzip
@@ -16,6 +19,7 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
 
 from slacktier.errors import EnvironmentLacks, UsageError
 
@@ -124,7 +128,11 @@ def records_of(path):
         except ImportError as error:
             raise EnvironmentLacks(f"{path}: pyarrow is not installed: pip install pyarrow") from error
         number = 0
-        for batch in parquet.ParquetFile(path).iter_batches(batch_size=64):
+        try:
+            opened_file = parquet.ParquetFile(path)
+        except Exception as error:
+            raise UsageError(f"{path}: is no Parquet file: {error}") from error
+        for batch in opened_file.iter_batches(batch_size=64):
             for record in batch.to_pylist():
                 number += 1
                 yield f"{path}: row {number}", record
@@ -146,6 +154,93 @@ def records_of(path):
                 yield f"{path}:{number}", json.loads(line)
             except ValueError as error:
                 yield f"{path}:{number}", BadRecord(f"is no JSON: {error}")
+
+
+class ChatTemplate:
+    """Turns as a model's chat template writes them, rendered as Hugging Face transformers does."""
+
+    def __init__(self, source, name, tokens):
+        try:
+            import jinja2
+            import jinja2.sandbox
+        except ImportError as error:
+            raise EnvironmentLacks(f"{name} has a chat template, and jinja2 is not installed: pip install jinja2, "
+                                   "or leave markers out with --chat-template none") from error
+
+        def refuse(message):
+            raise jinja2.TemplateError(message)
+
+        environment = jinja2.sandbox.ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True,
+                                                                   extensions=["jinja2.ext.loopcontrols"])
+        environment.filters["tojson"] = lambda value, **how: json.dumps(value, ensure_ascii=False, indent=how.get("indent"))
+        environment.globals["raise_exception"] = refuse
+        environment.globals["strftime_now"] = lambda form: "1 January 2026"  # a day is as good as another, and the same each time
+        self.name, self.tokens = name, tokens
+        try:
+            self.template = environment.from_string(source)
+        except jinja2.TemplateError as error:
+            raise UsageError(f"the chat template of {name}: {error}") from error
+
+    def render(self, messages, prompt):
+        try:
+            return self.template.render(messages=messages, add_generation_prompt=prompt, **self.tokens)
+        except Exception as error:
+            raise BadRecord(f"the chat template refuses it: {error}") from error
+
+    def turns(self, turns):
+        """[(role, text with markers)] of [(role, text)]. A template that writes earlier turns anew with later ones has no turns."""
+        messages, written, before = [], [], ""
+
+        def add(role, text):
+            nonlocal before
+            if not text.startswith(before):
+                raise BadRecord(f"the chat template writes what comes before turn {len(messages)} differently with it")
+            if len(text) > len(before):
+                written.append((role, text[len(before):]))
+            before = text
+
+        for role, text in turns:
+            if role == "assistant":
+                add("user" if messages else "system", self.render(messages, True))
+            messages.append({"role": role, "content": text})
+            add(role, self.render(messages, False))
+        return written
+
+
+def chat_template_of(wanted, tokenizer):
+    """The template to use, or None. `wanted`: auto, none, or a file."""
+    if wanted == "none" or (wanted == "auto" and tokenizer == "bytes"):
+        return None
+    folder = tokenizer if os.path.isdir(tokenizer) else os.path.dirname(os.path.abspath(tokenizer))
+    config, tokens = {}, {}
+    path = os.path.join(folder, "tokenizer_config.json")
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            try:
+                config = json.load(file)
+            except ValueError as error:
+                raise UsageError(f"{path}: is no JSON: {error}") from error
+        for key in ("bos_token", "eos_token", "pad_token", "unk_token"):
+            token = config.get(key)
+            if token is not None:
+                tokens[key] = token.get("content", "") if isinstance(token, dict) else token
+    beside = os.path.join(folder, "chat_template.jinja")
+    if wanted == "auto":
+        source = config.get("chat_template")
+        if isinstance(source, list):  # several by name
+            named = {one.get("name"): one.get("template") for one in source if isinstance(one, dict)}
+            source = named.get("default", next(iter(named.values()), None))
+        if not source and os.path.exists(beside):
+            path, wanted = beside, beside
+        elif not source:
+            return None
+        else:
+            return ChatTemplate(source, path, tokens)
+    try:
+        with open(wanted, encoding="utf-8") as file:
+            return ChatTemplate(file.read(), wanted, tokens)
+    except OSError as error:
+        raise UsageError(f"--chat-template {wanted}: {error.strerror}") from error
 
 
 def tokenizer_of(name):
@@ -170,19 +265,44 @@ def opened(path):
     return gzip.open(path, "wt", encoding="utf-8") if path.endswith(".gz") else open(path, "w", encoding="utf-8")
 
 
-def import_traces(files, out, tokenizer, form="auto", strict=False, limit=0):
+class Sorter:
+    """Sessions by arrival, kept on disk until all are there: memory holds a few numbers of each."""
+
+    def __enter__(self):
+        self.file, self.places = tempfile.TemporaryFile(), []
+        return self
+
+    def __exit__(self, *_):
+        self.file.close()
+
+    def __len__(self):
+        return len(self.places)
+
+    def add(self, arrival, session):
+        line = (json.dumps(session) + "\n").encode("utf-8")
+        self.places.append((arrival, self.file.tell(), len(line)))
+        self.file.write(line)
+
+    def lines(self):
+        for _, place, size in sorted(self.places):
+            self.file.seek(place)
+            yield self.file.read(size).decode("utf-8")
+
+
+def import_traces(files, out, tokenizer, form="auto", chat_template="auto", strict=False, limit=0):
     """Writes the sessions of `files` to `out`, as a whole or not at all; returns what became of the records."""
     if form not in FORMATS + ["auto"]:
         raise UsageError(f"--input-format {form}: use auto or one of {', '.join(FORMATS)}")
     encode = tokenizer_of(tokenizer)
+    template = chat_template_of(chat_template, tokenizer)
     seen, bad, formats, tokens, written = {}, [], {}, 0, 0
-    bad_count, held = 0, []
+    bad_count = 0
     partial = (out[:-3] + ".part.gz") if out.endswith(".gz") else out + ".part"
     try:
-        with opened(partial) as target:
+        with opened(partial) as target, Sorter() as later:
             for path in files:
                 for place, record in records_of(path):
-                    if limit and written + len(held) >= limit:
+                    if limit and written + len(later) >= limit:
                         break
                     try:
                         if isinstance(record, BadRecord):
@@ -190,7 +310,10 @@ def import_traces(files, out, tokenizer, form="auto", strict=False, limit=0):
                         if not isinstance(record, dict):
                             raise BadRecord("is no object")
                         found = format_of(record) if form == "auto" else form
-                        turns = [{"role": role, "ids": encode(text)} for role, text in turns_of(record, found)]
+                        said = turns_of(record, found)
+                        if template:
+                            said = template.turns(said)
+                        turns = [{"role": role, "ids": encode(text)} for role, text in said]
                     except BadRecord as error:
                         if strict:
                             raise UsageError(f"{place}: {error}") from error
@@ -208,12 +331,12 @@ def import_traces(files, out, tokenizer, form="auto", strict=False, limit=0):
                     arrival = record.get("arrival_ms", record.get("timestamp"))
                     if found == "log" and isinstance(arrival, (int, float)):
                         session["arrival_ms"] = arrival
-                        held.append(session)
+                        later.add(arrival, session)
                     else:
                         target.write(json.dumps(session) + "\n")
                         written += 1
-            for session in sorted(held, key=lambda one: one["arrival_ms"]):
-                target.write(json.dumps(session) + "\n")
+            for line in later.lines():
+                target.write(line)
                 written += 1
         if written == 0:
             raise UsageError(f"no record of {', '.join(files)} is a conversation" + (f"; {bad[0]}" if bad else ""))
@@ -221,4 +344,5 @@ def import_traces(files, out, tokenizer, form="auto", strict=False, limit=0):
     finally:
         if os.path.exists(partial):
             os.remove(partial)
-    return {"sessions": written, "tokens": tokens, "formats": formats, "bad_records": bad_count, "bad": bad}
+    return {"sessions": written, "tokens": tokens, "formats": formats, "bad_records": bad_count, "bad": bad,
+            "chat_template": template.name if template else ""}

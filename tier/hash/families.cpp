@@ -7,7 +7,7 @@ namespace slacktier {
 
 // One line a family.
 #define SLACKTIER_HASH_FAMILIES(family) \
-  family(engram_family) family(ple_family) family(token_id_family) family(polynomial_family)
+  family(engram_family) family(ple_family) family(token_id_family) family(polynomial_family) family(recorded_family)
 
 #define SLACKTIER_DECLARE(name) extern const HashFamily name;
 SLACKTIER_HASH_FAMILIES(SLACKTIER_DECLARE)

@@ -19,6 +19,7 @@ class SpecFields {
   SpecFields(nlohmann::json object, std::string where) : object_(std::move(object)), where_(std::move(where)) {}
 
   bool has(const std::string& key) const { return object_.contains(key); }
+  const std::string& where() const { return where_; }
   std::string text(const std::string& key);
   std::uint64_t number(const std::string& key, std::uint64_t low, std::uint64_t high);
   double real(const std::string& key, double low, double high);

@@ -16,8 +16,9 @@ namespace slacktier {
 namespace {
 
 constexpr std::uint32_t interleaved_pages = 16;
-// Batches drawn while one is read, so that the next begins at once.
-constexpr std::size_t batches_ahead = 8;
+// Batches drawn while one is read, so that the next begins at once: the more of short ones, since the thread that draws is
+// woken when half are gone, and disturbs the reads on a machine of few cores.
+std::size_t batches_ahead(std::uint32_t pages) { return std::clamp<std::size_t>(512 / std::max(pages, 1u), 8, 128); }
 constexpr Nanos long_batch = 3'000'000;
 
 }  // namespace
@@ -70,7 +71,9 @@ Load::Load(LoadOptions options, const std::vector<LayerPages>& most)
     rank->source = make_source(options_.source, *rank->image, *rank->pool, options_.settings, options_.wrappers);
     ranks_.push_back(std::move(rank));
   }
-  for (std::size_t i = 0; i < batches_ahead; ++i) {
+  std::uint32_t pages = 0;
+  for (const LayerPages& wanted : most) pages += wanted.pages * options_.ranks;
+  for (std::size_t i = 0, n = batches_ahead(pages); i < n; ++i) {
     auto batch = std::make_unique<Batch>();
     batch->load = this;
     for (std::uint32_t r = 0; r < options_.ranks; ++r) {

@@ -19,6 +19,7 @@ import numpy
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "guest"))
 import guest  # noqa: E402
+import perftest  # noqa: E402
 
 PAIRS = [(512, 1), (4096, 1), (16384, 1), (512, 16), (4096, 16), (4096, 128)]  # bytes, reads under way
 HERE, KEY = "192.0.2.1", "umask 077; echo a key that is long enough >key\n"
@@ -30,23 +31,14 @@ def serve(size):
 
 
 def ours(size, depth):
-    return (f"slacktier-iobench run -q --format json --source rdma --rdma-device rxe0 --granularity page --threads 1 --queue-pairs 1 "
+    return (f"slacktier-iobench run -q --format json --source rdma --rdma-device rxe0 --granularity page --threads 1 --queue-pairs 1 --cpus 1 "
             f"--connect {HERE}:{7000 + size // 512} --key-file key --pages 1:{depth} --rounds 2 "
             f"--batches {2000 // depth + 20} --max-seconds 2")
 
 
-def perftest(size, depth):
-    program = f"ib_read_lat -n 2000 -s {size}" if depth == 1 else f"ib_read_bw -q 1 -t {depth} -n {max(2000, 20 * depth)} -s {size}"
-    program += " -d rxe0 -x 1 -F"
-    return (f"{program} >peer.out 2>&1 &\nstatus=1\n"
-            f"for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.2; {program} {HERE} && status=0 && break; done\nwait $!\nexit $status")
-
-
-def mean_of_perftest(output, size, depth):
-    """Microseconds a read."""
-    rows = [line.split() for line in output.splitlines()]
-    row = next(row for row in rows if len(row) >= 5 and row[0].isdigit() and row[1].isdigit())
-    return float(row[5]) if depth == 1 else size / float(row[3]) / 1.048576  # MiB/s
+def theirs(size, depth):
+    number = int(1.5e6 / (45 + size / 50))  # about as long a run as ours, so that what else the host does falls on both
+    return perftest.command(size, depth, number, HERE)
 
 
 def mean_of_ours(output, _, depth):
@@ -59,16 +51,16 @@ def main():
     steps = [guest.Step("serve", KEY + "".join(serve(size) for size in sorted({size for size, _ in PAIRS})))]
     for number in range(rounds):
         for size, depth in draw.sample(PAIRS, len(PAIRS)):
-            both = [("ours", ours), ("perftest", perftest)]
+            both = [("ours", ours), ("perftest", theirs)]
             for name, command in draw.sample(both, 2):
                 steps.append(guest.Step(f"{name} {size} {depth} {number}", command(size, depth)))
     programs = [os.path.join(guest.PROGRAMS, name) for name in ["slacktier-tier", "slacktier-iobench"]]
-    ran = guest.run(steps, [*programs, "ib_read_lat", "ib_read_bw"], disks=(), seconds=3600)
+    ran = guest.run(steps, [*programs, *perftest.PROGRAMS], disks=(), seconds=3600)
     print(f"{rounds} rounds")
     print("| bytes | under way | perftest, µs a read | ours, µs a read | ours / perftest |\n| --- | --- | --- | --- | --- |")
     for size, depth in PAIRS:
         means = {}
-        for name, read in [("ours", mean_of_ours), ("perftest", mean_of_perftest)]:
+        for name, read in [("ours", mean_of_ours), ("perftest", perftest.mean_us)]:
             outputs = [ran[f"{name} {size} {depth} {number}"] for number in range(rounds)]
             for outcome in outputs:
                 if outcome.status != 0:

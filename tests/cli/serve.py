@@ -138,6 +138,14 @@ class Serve(unittest.TestCase):
         for configuration in results["results"]:
             self.assertEqual(configuration["mismatches"], 0)
 
+    def test_the_campaign_of_remote_tables_says_what_it_would_run(self):
+        served = self.serve("--table", "engram_v41", "--ranks", "4", "--rank", "3", "--size", "8MiB")
+        for sessions in ("8", "128", "256"):
+            plan = self.run_program(HARNESS, "run", "remote", "--source", "tcp", "--connect", served.address, "--key-file", self.key,
+                                    "--sessions", sessions, "--dry-run").stdout
+            self.assertIn("campaign remote: ", plan)
+            self.assertIn("runs 6020 steps", plan)
+
     def test_refusals_name_the_reason_on_both_sides(self):
         served = self.serve("--table", self.table)
         other = self.make_key("other", "another key, long enough")

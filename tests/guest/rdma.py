@@ -7,6 +7,7 @@ import os
 import tempfile
 
 import guest
+import perftest
 
 TABLE = {
     "name": "tiny", "hash": "engram", "record": "fp8_e4m3_block32", "engram_layer_ids": [1, 14], "engram_max_ngram_size": 4,
@@ -46,6 +47,8 @@ STEPS = [
     guest.Step("none", read(HERE)),
     guest.Step("serve here", SERVE % HERE),
     guest.Step("read here", read(HERE)),
+    guest.Step("perftest", perftest.command(4096, 1, 1000, HERE) if perftest.there() else "exit 77"),
+    guest.Step("ours", read(HERE, f"{SHORT} --granularity page --threads 1 --queue-pairs 1 --cpus 1").replace("1:4,14:2", "1:1")),
     guest.Step("end here", END),
     # Two hosts.
     guest.Step("serve", KEYS + SERVE % THERE, guest.PEER),
@@ -83,6 +86,8 @@ class Rdma(guest.Checks):
     @classmethod
     def setUpClass(cls):
         programs = [os.path.join(guest.PROGRAMS, name) for name in ["slacktier-tier", "slacktier-iobench", "test_tier"]]
+        if perftest.there():
+            programs += perftest.PROGRAMS
         with tempfile.TemporaryDirectory() as folder:
             table = os.path.join(folder, "tiny.json")
             with open(table, "w", encoding="utf-8") as file:
@@ -106,6 +111,15 @@ class Rdma(guest.Checks):
             self.assertIn("rdma rxe0 port 1, GID 1 (RoCE v2", self.effective(name))
         self.passed("two")
         self.passed("end here")
+
+    def test_an_independent_reader_reads_from_the_same_device(self):
+        ours = json.loads(self.passed("ours"))["results"][0]["points"][0]["t_us"]["1"]["mean"]
+        if not perftest.there():
+            self.skipTest("there is no perftest: ci/setup_guest.sh installs it, on Debian")
+        theirs = perftest.mean_us(self.passed("perftest"), 4096, 1)
+        self.assertGreater(theirs, 0)
+        print(f"one read of 4 KiB at a time: ib_read_lat {theirs:.0f} us, slacktier-iobench {ours:.0f} us "
+              "(tests/bench/against_perftest.py compares them in alternating runs)")
 
     def test_each_adapter_serves_its_shards_from_its_numa_node(self):
         served = self.passed("serve two").splitlines()

@@ -18,14 +18,24 @@ constexpr Nanos first_back_off = 20'000'000, last_back_off = 2'000'000'000;
 // not be woken, which takes a system call.
 thread_local const void* own_reader = nullptr;
 
+bool rings_within(Nanos time, const Doorbell& bell, std::uint32_t seen) {
+  if (time == 0) return false;
+  for (const Nanos until = monotonic_clock().now() + time; monotonic_clock().now() < until;)
+    for (int look = 0; look < 64; ++look)
+      if (bell.count() != seen) return true;
+  return false;
+}
+
 }  // namespace
 
-RemoteSource::RemoteSource(const char* name, const ImageHeader& header, const PagePool& pool, const SourceOptions& options)
+RemoteSource::RemoteSource(const char* name, const ImageHeader& header, const PagePool& pool, const SourceOptions& options,
+                           Nanos linger)
     : pages_(header, options.remote),
       pool_(pool),
       options_(options),
       threads_(static_cast<std::uint32_t>(options.threads)),
-      name_(name) {}
+      name_(name),
+      linger_(linger) {}
 
 void RemoteSource::start() {
   for (std::uint32_t s = 0; s < pages_.servers().size(); ++s)
@@ -79,7 +89,7 @@ void RemoteSource::run(Reader& reader) {
     Share share;
     while (reader.queue.pop(share)) read(reader, share);
     if (stop_.load(std::memory_order_acquire)) return;
-    keep_alive(reader);
+    if (!rings_within(linger_, reader.bell, seen)) keep_alive(reader);
     seen = reader.bell.wait(seen, ping_interval);
   }
 }

@@ -18,7 +18,9 @@ namespace slacktier {
 
 class RemoteSource : public PageSource {
  public:
-  RemoteSource(const char* name, const ImageHeader& header, const PagePool& pool, const SourceOptions& options);
+  // `linger`: how long a thread that has read looks for more before it sleeps, for waking it takes as long as some reads.
+  RemoteSource(const char* name, const ImageHeader& header, const PagePool& pool, const SourceOptions& options,
+               Nanos linger = 0);
   void submit(ReadBatch& batch) final;
   std::string failure() const final;
 
@@ -67,6 +69,7 @@ class RemoteSource : public PageSource {
   int note_failure(Reader& reader, const std::exception& failed);
 
   const char* name_;
+  const Nanos linger_;
   mutable std::mutex failure_mutex_;
   std::string failure_;
   std::atomic<bool> stop_{false};

@@ -20,13 +20,15 @@ namespace {
 
 constexpr std::uint32_t signal_every = 16;  // requests of a queue pair to one completion
 constexpr Nanos spin = 400'000;  // looking for completions before sleeping until one comes: a step's reads take less
+constexpr Nanos linger = 200'000;
 constexpr std::uint32_t looks_a_clock = 32;  // a look costs less than the time of day
 constexpr int look_ms = 1;                   // a completion just before its notification is asked for makes no event
 
 class RdmaSource final : public RemoteSource {
  public:
   RdmaSource(const ImageHeader& header, const PagePool& pool, const SourceOptions& options)
-      : RemoteSource("rdma", header, pool, options), queue_pairs_(static_cast<std::uint32_t>(options.remote.queue_pairs)) {
+      : RemoteSource("rdma", header, pool, options, linger),
+        queue_pairs_(static_cast<std::uint32_t>(options.remote.queue_pairs)) {
     for (const std::string& name : parse_rdma_devices(options.remote.device, pages_.servers().size())) {
       adapters_.push_back(std::make_unique<Adapter>(name, options.remote.gid_index));
       Adapter& adapter = *adapters_.back();

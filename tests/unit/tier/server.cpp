@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <random>
+#include <string>
 
 #include "tests/catch.hpp"
 #include "tests/unit/tier/remote_bench.hpp"
@@ -131,6 +132,38 @@ TEST_CASE("a reader of another version is told both versions", "[server]") {
   REQUIRE(refused);
   CHECK(refused->code == protocol::Refusal::other_version);
   CHECK_THAT(refused->message, contains_text("version 1") && contains_text("version 2"));
+}
+
+TEST_CASE("a server of another version is named by its reader", "[server]") {
+  const ScratchFolder folder;
+  RemoteOptions options;
+  options.key_file = write_key(folder);
+  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in at = {};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof at;
+  REQUIRE(::bind(listener, reinterpret_cast<const sockaddr*>(&at), size) == 0);
+  REQUIRE(::listen(listener, 1) == 0);
+  REQUIRE(::getsockname(listener, reinterpret_cast<sockaddr*>(&at), &size) == 0);
+  options.connect = "127.0.0.1:" + std::to_string(ntohs(at.sin_port));
+  const auto newer = thread_executor().start("newer", [&] {
+    const int socket = ::accept(listener, nullptr, nullptr);
+    const protocol::Bytes answer = protocol::encode(protocol::Type::challenge, 0, protocol::Nonce{}, protocol::version + 1);
+    (void)::send(socket, answer.data(), answer.size(), MSG_NOSIGNAL);
+    std::byte end{};
+    while (::recv(socket, &end, 1, 0) > 0) continue;  // until the reader goes
+    ::close(socket);
+  });
+  std::string why;
+  try {
+    open_remote_image(options);
+  } catch (const UsageError& error) {
+    why = error.what();
+  }
+  newer->join();
+  ::close(listener);
+  CHECK_THAT(why, contains_text("version 2") && contains_text("version 1") && contains_text(options.connect));
 }
 
 TEST_CASE("metrics are told to those who hold the key", "[server]") {

@@ -55,7 +55,8 @@ VirtualClock::Device& VirtualClock::device_for(const LayerPlacement& wanted, con
         device->threads == wanted.threads)
       return *device;
   if (wanted.disks > most_disks)
-    throw UsageError(fmt::format("{}: {} disks; the virtual clock takes up to {}", placement.name, wanted.disks, most_disks));
+    throw UsageError(
+        fmt::format("{}: {} disks; the virtual clock takes up to {}", placement.name, wanted.disks, most_disks));
   auto device = std::make_unique<Device>();
   device->source = wanted.source;
   device->wrappers = wanted.wrappers;

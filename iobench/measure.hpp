@@ -50,7 +50,7 @@ struct Measurement {
 
 // A load of more than four times the first one's pages, such as a prefill's, is read once a round, whatever `batches` says:
 // it takes as long as several of them, and its time says nothing about whether theirs stand still.
-constexpr double long_load = 4;
+inline constexpr double long_load = 4;
 
 // The first round warms up and is not kept. A page that fails ends the measurement (`failure`); all else that Load::run
 // throws passes.

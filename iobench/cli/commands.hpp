@@ -104,7 +104,10 @@ ReadPoint point_result(const PointSamples& samples, std::uint32_t ranks, const s
 // A measurement that was interrupted or met a page that failed says so among the warnings.
 void note_early_end(Envelope& envelope, const Measurement& measured);
 
-// So does one in which a point's T rose or fell by more than 5% from its first round to its last, and not by chance.
+// "run order, first round to last: T1 +0.3% [-1.0, +1.6]": the slope over the rounds; empty for fewer than five.
+std::string drift_text(const PointSamples& point);
+
+// A warning where it is more than 5%, and not by chance.
 void note_drift(Envelope& envelope, const PointSamples& point);
 
 // Where the raw samples of a result file go: a folder beside it; empty for no file.

@@ -57,6 +57,18 @@ std::vector<std::string> residual_notes(const ReadResult& result, const ReadFit&
   return notes;
 }
 
+// How T of a layer changed from the first round to the last, in percent of its mean; empty for fewer than five rounds.
+std::optional<Interval> drift_pct(const PointSamples& point, std::size_t layer) {
+  const std::vector<double> means = point.round_means(layer);
+  if (means.size() < 5 || point.pages[layer].pages == 0) return {};
+  std::vector<double> order(means.size());
+  std::iota(order.begin(), order.end(), 0.0);
+  Interval drift = run_order_slope(order, means);
+  const double whole = static_cast<double>(means.size() - 1) / summarise(means).mean * 100;
+  for (double* value : {&drift.estimate, &drift.lo, &drift.hi}) *value *= whole;
+  return drift;
+}
+
 }  // namespace
 
 ReadResult describe_load(const ReadPlan& plan, const LoadOptions& options, const Load& load, bool paced) {
@@ -121,21 +133,25 @@ void note_early_end(Envelope& envelope, const Measurement& measured) {
   }
 }
 
+std::string drift_text(const PointSamples& point) {
+  std::string text;
+  for (std::size_t l = 0; l < point.pages.size(); ++l)
+    if (const auto drift = drift_pct(point, l))
+      text += fmt::format("{}T{} {:+.1f}% [{:+.1f}, {:+.1f}]", text.empty() ? "run order, first round to last: " : ", ",
+                          point.pages[l].layer, drift->estimate, drift->lo, drift->hi);
+  return text;
+}
+
 void note_drift(Envelope& envelope, const PointSamples& point) {
   for (std::size_t l = 0; l < point.pages.size(); ++l) {
-    const std::vector<double> means = point.round_means(l);
-    if (means.size() < 5 || point.pages[l].pages == 0) continue;
-    std::vector<double> order(means.size());
-    std::iota(order.begin(), order.end(), 0.0);
-    const Interval slope = run_order_slope(order, means);
-    const double whole = static_cast<double>(means.size() - 1) / summarise(means).mean * 100;  // percent from first to last
-    if (slope.covers(0) || std::abs(slope.estimate * whole) < 5) continue;
+    const auto drift = drift_pct(point, l);
+    if (!drift || drift->covers(0) || std::abs(drift->estimate) < 5) continue;
     envelope.warnings.push_back(
         {"drift",
          fmt::format(
              "layer {}: T changed by {:+.0f}% [{:+.0f}, {:+.0f}] from the first round to the last of {}: the disk was not "
              "at rest",
-             point.pages[l].layer, slope.estimate * whole, slope.lo * whole, slope.hi * whole, means.size()),
+             point.pages[l].layer, drift->estimate, drift->lo, drift->hi, point.round_means(l).size()),
          ""});
   }
 }

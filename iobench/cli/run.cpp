@@ -154,6 +154,7 @@ int run(const RunArguments& a, const Invocation& invocation) {
   bool fits = true;
   if (plan.windows)
     for (std::size_t l = 0; l < plan.pages.size(); ++l) {
+      if (plan.pages[l].pages == 0) continue;
       std::optional<LoadLine> line;
       if (measured.points.size() > 1 && !measured.points[0].t_us[l].empty() && !measured.points[1].t_us[l].empty())
         line = line_through(measured.points[1], measured.points[0], l);
@@ -163,6 +164,7 @@ int run(const RunArguments& a, const Invocation& invocation) {
     }
   note_early_end(envelope, measured);
   note_drift(envelope, measured.points[0]);
+  if (const std::string drift = drift_text(measured.points[0]); !drift.empty()) envelope.settings["labels"].push_back(drift);
   set_read_results(envelope, {result});
   if (parse_table_format(a.read.format) == TableFormat::text) {
     for (const ReadVerdict& verdict : result.verdicts)

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """slacktier-harness run as a user meets it: a small campaign end to end, and what each bad input gets."""
 
-import ctypes
 import json
 import os
 import random
 import signal
-import struct
 import subprocess
 import tempfile
 import time
 import unittest
+
+import seccomp
 
 PROGRAM = os.path.join(os.environ["SLACKTIER_BIN"], "slacktier-harness")
 TABLE = {
@@ -29,17 +29,6 @@ WINDOWS = {
 
 def on_disk(cache=0, source="uring", disks=1):
     return {"source": source, "disks": disks, "threads": 1, "cache_rows_per_rank": cache}
-
-
-def refuse_io_uring():
-    """A seccomp filter as containers have it: io_uring_setup (425 on every architecture) fails with EPERM."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    load, jump, ret = 0x20, 0x15, 0x06
-    code = b"".join(struct.pack("HBBI", *step) for step in [(load, 0, 0, 0), (jump, 0, 1, 425), (ret, 0, 0, 0x00050001), (ret, 0, 0, 0x7FFF0000)])
-    buffer = ctypes.create_string_buffer(code)
-    program = struct.pack("HxxxxxxP", 4, ctypes.addressof(buffer))
-    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, program, 0, 0):
-        os._exit(99)
 
 
 class Run(unittest.TestCase):
@@ -435,9 +424,9 @@ class Run(unittest.TestCase):
 
     def test_io_uring_refused_by_seccomp(self):
         self.campaign([{"name": "uring", "layers": {"1": {"source": "dram"}, "3": on_disk()}}])
-        self.refused(3, ["io_uring", "seccomp", "pread"], preexec_fn=refuse_io_uring)
+        self.refused(3, ["io_uring", "seccomp", "pread"], preexec_fn=seccomp.refuse_io_uring)
         self.campaign([{"name": "pread", "layers": {"1": {"source": "dram"}, "3": on_disk(source="pread")}}])
-        self.run_harness(preexec_fn=refuse_io_uring)
+        self.run_harness(preexec_fn=seccomp.refuse_io_uring)
         self.assertIn("pread", self.results()["settings"]["sources"]["pread"]["3"])
 
     def test_a_file_system_without_direct_io(self):

@@ -13,6 +13,7 @@ import time
 import unittest
 
 import numpy
+import seccomp
 
 PROGRAM = os.path.join(os.environ["SLACKTIER_BIN"], "slacktier-iobench")
 
@@ -137,6 +138,33 @@ class Iobench(unittest.TestCase):
             self.assertGreater(kept["results"][0]["points"][0]["t_us"]["1"]["n"], 0)
             self.assertGreater(kept["results"][0]["points"][0]["pages_per_s"], 0)
 
+    def test_a_layer_without_pages_takes_no_time(self):
+        result = self.run_file("none.json", "--pages", "1:0,14:8", "--batches", "20", "--windows", "1:5000,14:5000")
+        self.assertEqual(result["results"][0]["points"][0]["t_us"]["1"]["max"], 0)
+        self.assertEqual([v["k"] for v in result["results"][0]["verdicts"]], [14])
+        self.assertIn("run order, first round to last: T14 ", " ".join(result["settings"]["labels"]))
+
+    def test_prefill_loads_are_beside_the_fit(self):
+        ran = self.call("sweep", "--quick", self.image, "-q", "--pages", "1:20,14:20", "--prefill-pages", "200", "--out", self.path("prefill.json"))
+        with open(self.path("prefill.json"), encoding="utf-8") as file:
+            result = json.load(file)["results"][0]
+        self.assertEqual(len(result["points"]), 10)
+        self.assertLessEqual(result["points"][9]["t_us"]["14"]["n"], result["points"][0]["t_us"]["14"]["n"] // 5)
+        self.assertEqual(result["fit"][1]["range"]["14"], {"min_pages": 2, "max_pages": 20})
+        self.assertIn("beyond the fit, T14", " ".join(ran.stdout.split()))
+
+    def test_io_uring_that_is_refused(self):
+        ran = subprocess.run([PROGRAM, "run", "--disk", self.image, "--pages", "1:5"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True, timeout=120, preexec_fn=seccomp.refuse_io_uring)
+        self.assertEqual(ran.returncode, 3, ran.stdout + ran.stderr)
+        for part in ["io_uring", "seccomp", "source 'pread'"]:
+            self.assertIn(part, ran.stderr)
+        ran = subprocess.run([PROGRAM, "run", "--disk", self.image, "--pages", "1:5", "--source", "pread", "--batches", "10", "-q"],
+                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120,
+                             preexec_fn=seccomp.refuse_io_uring)
+        self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)
+        self.assertIn("pread: ", ran.stdout)
+
     def test_time_series(self):
         result = self.run_file("long.json", "--pages", "1:5", "--duration", "2s", "--interval", "0.5s")["results"][0]
         intervals = result["points"][0]["intervals"]
@@ -219,6 +247,7 @@ class Iobench(unittest.TestCase):
         self.refused(2, ["--cpus"], *disk, "--cpus", "3-1")
         self.refused(2, ["--order"], *disk, "--order", "backwards")
         self.refused(2, ["pages", "different"], *disk, "--pages", "1:100000")
+        self.refused(2, ["1:0,14:0", "nothing to measure"], *disk, "--pages", "1:0,14:0")
         with open(self.path("text"), "w", encoding="utf-8") as file:
             file.write("no image" * 100000)
         self.refused(2, [self.path("text")], "run", "--disk", self.path("text"), "--pages", "1:5")

@@ -6,8 +6,9 @@
 
 Reads come from the page cache behind the wrapper `delayed`, so that their times are known: the link's by its settings, the
 rest by one slacktier-iobench sweep before. Each configuration is predicted from that file and a gates file, with the ends of the
-fit's intervals and with host threads waking as fast as their median or twice as slowly as their mean, then run. Nothing that a
-live run measured enters a prediction. Standard library only; run it on a quiet machine. --record only measures and runs; --replay
+fit's intervals. The first --calibrate configurations are run for what idle host threads take to wake (until pages are asked for, and
+until a gate opens), which a gates file has of busy ones, how much that changes from run to run, and how well a run's own mean is known
+here; the others are predicted with that, and nothing that their live runs measured enters. Standard library only; run it on a quiet machine. --record only measures and runs; --replay
 predicts what was recorded. With --untimed it measures nothing and only
 checks that both runs agree in what is no time: lookups, hits and pages.
 """
@@ -27,8 +28,12 @@ TABLE = {
     "engram_n_heads": 8, "engram_head_dim": 256, "engram_vocab_size": 12000, "engram_pad_token_id": 0, "vocab_size": 128000,
     "compressed_vocab_size": 128000, "seed": 0,
 }
-# What the model itself may be wrong by, either way, as the planner assumes without a fit (harness/plan_input.cpp): gather, directories, spread.
-HOST_MS = 0.2
+# What the model itself may be wrong by, either way: twice what it is off where the device is known (harness.predicted_slowdown_sessions).
+MODEL_MS = 0.1
+
+
+def middle(values):
+    return statistics.median(values) if values else 0.0
 
 
 def run(*command):
@@ -60,6 +65,7 @@ class Comparison:
     def __init__(self, options, folder):
         self.bin, self.folder, self.options = options.bin, folder, options
         write(self.path("table.json"), TABLE)
+        self.wakes, self.noise = [], []  # of each calibrating run: (until pages are asked for, until a gate opens) in us; ms
 
     def path(self, name):
         return os.path.join(self.folder, name)
@@ -82,8 +88,6 @@ class Comparison:
                     fit["b_us"] = {k: max(0.01, b) for k, b in fit[f"b_{end}_us"].items()}
             write(self.path(f"reads-{end}.json"), reads)
             gates = read(self.path("gates.json"))
-            for times in [gates["results"]["post_us"]] + [gate["release_us"] for gate in gates["results"]["gates"] if gate["supported"]]:
-                times["mean"] = times["p50"] if end == "lo" else 2 * times["mean"]
             write(self.path(f"gates-{end}.json"), gates)
 
     def measure_here(self):
@@ -91,6 +95,38 @@ class Comparison:
             "--table", self.path("table.json"), "--source", self.options.source, "--threads-list", "1", "--batch", "32",
             "--ranks", "1", "--out", self.path("reads.json"), "-q")
         run(os.path.join(self.bin, "slacktier-probe"), "gates", "--device", "cpu", "--out", self.path("gates.json"))
+
+    def calibrate(self, live, modelled):
+        """Notes what the live run's host threads took beyond the model's."""
+        asked, opened = None, []
+        for a, b in zip(live["layers"], modelled["layers"]):
+            a, b = a["ranks"][0], b["ranks"][0]
+            if b["t_submit_us"]["mean"] is None:
+                continue
+            if asked is None:
+                asked = a["t_submit_us"]["p50"] - b["t_submit_us"]["p50"]
+                first = (a["t_submit_us"]["p50"], b["t_submit_us"]["p50"])
+            if a["stall_us"]["p50"] > 50 and b["stall_us"]["p50"] > 50:
+                opened.append((a["t_open_us"]["p50"] - first[0] - a["t_done_us"]["p50"])
+                              - (b["t_open_us"]["p50"] - first[1] - b["t_done_us"]["p50"]))
+        self.wakes.append((max(0, asked or 0), max(0, middle(opened)) if opened else None))
+        self.noise.append((live["slowdown"]["hi_ms"] - live["slowdown"]["lo_ms"]) / 2)
+
+    def use_calibration(self):
+        """Gates files with those wakes; what a prediction may be off by because of host and run, in ms."""
+        asked = middle([a for a, _ in self.wakes])
+        opened = middle([o for _, o in self.wakes if o is not None])
+        for end in ("-lo", "", "-hi"):
+            gates = read(self.path(f"gates{end}.json"))
+            gates["results"]["post_us"]["mean"] += asked
+            for gate in gates["results"]["gates"]:
+                if gate["supported"]:
+                    gate["release_us"]["mean"] += opened
+            write(self.path(f"gates{end}.json"), gates)
+        changes = statistics.stdev([a for a, _ in self.wakes]) / 1e3 if len(self.wakes) > 1 else 0
+        print(f"host threads wake {asked:.0f} us later than the gates file has until pages are asked for ({1e3 * changes:.0f} us from run to run), "
+              f"{opened:.0f} us until a gate opens; a run's mean is known to {middle(self.noise):.2f} ms", flush=True)
+        return (MODEL_MS ** 2 + (1.96 * changes) ** 2 + middle(self.noise) ** 2) ** 0.5
 
     def draw(self, rng):
         cache = rng.choice([0, 0, 500, 3000])
@@ -115,11 +151,22 @@ class Comparison:
             "--scratch", self.path("scratch"), "--out", self.path(name), "-q", *more)
         return [c for c in read(self.path(name))["results"] if c["name"] == "drawn"][0]
 
+    def fill_page_cache(self):
+        """Stages the image by the shortest run there is, and reads it: a page that is not cached would come from the disk."""
+        self.harness("staged.json", "--device", "cpu", "--warm-steps", "1", "--blocks", "2", "--block-steps", "2")
+        for folder, _, files in os.walk(self.path("scratch")):
+            for name in files:
+                with open(os.path.join(folder, name), "rb") as file:
+                    while file.read(1 << 20):
+                        pass
+
     def live(self, drawn, number):
         """The drawn placement live, or as it was recorded."""
         kept = f"live-{number}.json"
         if self.options.replay:
             return read(os.path.join(self.options.replay, kept))
+        if self.options.source == "buffered" and not self.options.untimed:
+            self.fill_page_cache()
         live = self.harness("live.json", "--device", "cpu")
         shutil.rmtree(self.path("scratch"))  # an image holds the rows of one seed
         if self.options.record:
@@ -147,13 +194,14 @@ class Comparison:
             with open(self.options.times, "a", encoding="utf-8") as file:
                 json.dump({"campaign": drawn["campaign"], "link": drawn["link"], "live": live, "modelled": modelled[1], "means": means}, file)
                 file.write("\n")
-        return min(means) - HOST_MS, means[1], max(means) + HOST_MS, live["slowdown"]
+        return means, live, modelled[1]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("bin", help="folder of the programs")
     parser.add_argument("--configurations", type=int, default=20)
+    parser.add_argument("--calibrate", type=int, default=5, help="configurations before these that host threads' wakes are taken from")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", help="Markdown table")
     parser.add_argument("--source", default="buffered", help="buffered, behind drawn links; or uring or pread: the disk itself, and no link")
@@ -164,30 +212,38 @@ def main():
     options = parser.parse_args()
     if options.record:
         os.makedirs(options.record, exist_ok=True)
+    if options.untimed:
+        options.calibrate = 0
     rng = random.Random(options.seed)
     with tempfile.TemporaryDirectory(dir=os.getcwd()) as folder:
         comparison = Comparison(options, folder)
         if not options.untimed:
             comparison.measure()
-        lines, inside, widths, errors = [], 0, [], []
-        for i in range(options.configurations):
+        lines, inside, widths, errors, off = [], 0, [], [], MODEL_MS
+        for i in range(options.calibrate + options.configurations):
             drawn = comparison.draw(rng)
             if options.untimed:
                 drawn["campaign"].update(blocks=2, block_steps=5, warm_steps=20)
             found = comparison.compare(drawn, i + 1)
             if options.record:
                 continue
-            lo, mean, hi, live = found
             if options.untimed:
                 print(f"configuration {i + 1}: lookups, hits and pages agree")
                 continue
-            hit = lo <= live["mean_ms"] <= hi
-            inside += hit
+            means, live, modelled = found
+            if i < options.calibrate:
+                comparison.calibrate(live, modelled)
+                if i + 1 == options.calibrate:
+                    off = comparison.use_calibration()
+                continue
+            live, lo, hi = live["slowdown"], min(means) - off, max(means) + off
+            inside += lo <= live["mean_ms"] <= hi
             widths.append(hi - lo)
-            errors.append(live["mean_ms"] - mean)
+            errors.append(live["mean_ms"] - means[1])
             campaign = drawn["campaign"]
             lines.append(f"| {i + 1} | {campaign['workloads'][0]} | {campaign['sessions']} | {drawn['cache']} | {drawn['link'].split(':')[-1]} "
-                         f"| {mean:+.2f} | {lo:+.2f} to {hi:+.2f} | {live['mean_ms']:+.2f} [{live['lo_ms']:+.2f}, {live['hi_ms']:+.2f}] | {'yes' if hit else 'no'} |")
+                         f"| {means[1]:+.2f} | {lo:+.2f} to {hi:+.2f} | {live['mean_ms']:+.2f} [{live['lo_ms']:+.2f}, {live['hi_ms']:+.2f}] "
+                         f"| {'yes' if lo <= live['mean_ms'] <= hi else 'no'} |")
             print(lines[-1], flush=True)
         if options.untimed or options.record:
             return

@@ -36,9 +36,11 @@ struct PlanLayer {
 // T_k = a + sum of b * pages, of one layer on one offer.
 struct ReadLine {
   double a_ms = 0;
-  std::map<int, double> b_ms;                      // by layer
-  double error_ms = 0;                             // half of the 95% interval of a fitted mean
-  double spread = 0;                               // standard deviation of T over batches, as a share of T
+  std::map<int, double> b_ms;  // by layer
+  double error_ms = 0;         // half of the 95% interval of a fitted mean
+  double spread = 0;           // standard deviation of T over batches, as a share of T
+  // Now and then a device holds a batch for long: in which share of batches (95% interval), and for how long then.
+  double rare = 0, rare_lo = 0, rare_hi = 0, rare_ms = 0;
   std::map<int, std::pair<double, double>> range;  // pages that were measured
 };
 

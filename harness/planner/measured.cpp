@@ -28,6 +28,26 @@ double spread_of(const Distribution& t) {
   return std::max(0.0, *t.max - *t.mean) / std::max(1.0, deviations) / *t.mean;
 }
 
+// Batches that took far longer than their load's spread explains. A load's longest one is known, so it counts once a load.
+void add_rare(ReadLine& line, const std::vector<const Distribution*>& loads) {
+  double found = 0, batches = 0, held_us = 0;
+  for (const Distribution* t : loads) {
+    batches += static_cast<double>(t->n);
+    if (!t->mean || !t->max) continue;
+    const double beyond = *t->max - *t->mean;
+    if (beyond <= 5 * spread_of(*t) * *t->mean) continue;
+    ++found;
+    held_us += beyond;
+  }
+  if (found == 0) return;
+  // 95% of a Poisson count, by its square root.
+  const auto square = [](double x) { return x * x; };
+  line.rare = found / batches;
+  line.rare_lo = square(std::sqrt(found) - 0.98) / batches;
+  line.rare_hi = square(std::sqrt(found + 1) + 0.98) / batches;
+  line.rare_ms = held_us / found / 1e3;
+}
+
 bool remote(const std::string& source) { return source == "rdma" || source == "tcp"; }
 
 std::string name_of(const ReadResult& result) {
@@ -161,14 +181,15 @@ std::vector<MeasuredReads> measured_reads(const Envelope& envelope, const std::v
       }
       one.offer.p99_known = false;
       std::vector<double> spreads;
+      std::vector<const Distribution*> loads;
       for (const ReadPoint& point : result.points)
         if (const auto t = point.t_us.find(layer.k); t != point.t_us.end() && t->second.mean) {
           spreads.push_back(spread_of(t->second));
+          loads.push_back(&t->second);
           one.offer.p99_known = one.offer.p99_known || t->second.p99.has_value();
         }
-      if (!spreads.empty()) {
-        line.spread = median(spreads);
-      }
+      if (!spreads.empty()) line.spread = median(spreads);
+      add_rare(line, loads);
       one.offer.lines[layer.k] = line;
     }
     if (one.offer.lines.size() == layers.size()) all.push_back(std::move(one));

@@ -58,6 +58,33 @@ double served(const std::vector<std::vector<Draw>>& pages, std::size_t step, std
   return total / static_cast<double>(pages.size()) / own;
 }
 
+double window_of(const PlanLayer& layer, const Shift& shift) {
+  return layer.window_ms +
+         (shift.windows > 0 ? layer.hi_ms - layer.window_ms : layer.window_ms - layer.lo_ms) * shift.windows;
+}
+
+// What batches that the device holds for long add to the mean step: they seldom come, and outlast every window. A device
+// that halts delays all layers on it, so the layer that is latest then counts, once. `arrived` is [reading][step].
+double rarely_exposed(const PlanProblem& problem, const std::vector<Reading>& readings, const std::vector<double>& arrived,
+                      const std::vector<double>& latest, const Shift& shift) {
+  double share = 0;
+  for (const Reading& reading : readings) {
+    const ReadLine& line = *reading.line;
+    const double to = shift.rare > 0 ? line.rare_hi - line.rare : line.rare - line.rare_lo;
+    share = std::max(share, line.rare + shift.rare * to);
+  }
+  if (share <= 0) return 0;
+  double exposed = 0;
+  for (std::size_t i = 0; i < steps; ++i) {
+    double most = latest[i];
+    for (std::size_t g = 0; g < readings.size(); ++g)
+      if (const double at = arrived[g * steps + i]; at > 0)
+        most = std::max(most, at + readings[g].line->rare_ms - window_of(problem.layers[readings[g].layer], shift));
+    exposed += (most - latest[i]) / steps;
+  }
+  return share * exposed;
+}
+
 }  // namespace
 
 Prediction predict(const PlanProblem& problem, const Candidate& candidate, const Shift& shift) {
@@ -143,9 +170,7 @@ Prediction predict(const PlanProblem& problem, const Candidate& candidate, const
   double least_headroom = -1e300;
   for (std::size_t g = 0; g < readings.size(); ++g) {
     const PlanLayer& layer = problem.layers[readings[g].layer];
-    const double window =
-        layer.window_ms +
-        (shift.windows > 0 ? layer.hi_ms - layer.window_ms : layer.window_ms - layer.lo_ms) * shift.windows;
+    const double window = window_of(layer, shift);
     double late = 0;
     for (std::size_t i = 0; i < steps; ++i) {
       const double over = arrived[g * steps + i] - window;
@@ -156,6 +181,7 @@ Prediction predict(const PlanProblem& problem, const Candidate& candidate, const
     if (late > least_headroom) least_headroom = late, result.binding = readings[g].layer;
   }
   for (const double exposed : latest) result.mean_ms += exposed / steps;
+  result.mean_ms += rarely_exposed(problem, readings, arrived, latest, shift);
   result.mean_ms += always;
   // The step's own spread is independent of the reads': p99 of both together, less the baseline's.
   const Draw& z = normal_draw(1'000'001);
@@ -173,10 +199,10 @@ void add_interval(const PlanProblem& problem, const Candidate& candidate, Predic
   if (!prediction.any_read) return;
   // Each source of uncertainty on its own; independent ones add in squares.
   double up = problem.model_error_ms * problem.model_error_ms, down = up;
-  for (int source = 0; source < 4; ++source) {
+  for (int source = 0; source < 5; ++source) {
     Shift more, less;
-    double* const of_more[] = {&more.windows, &more.reads, &more.pages, &more.kappa};
-    double* const of_less[] = {&less.windows, &less.reads, &less.pages, &less.kappa};
+    double* const of_more[] = {&more.windows, &more.reads, &more.pages, &more.kappa, &more.rare};
+    double* const of_less[] = {&less.windows, &less.reads, &less.pages, &less.kappa, &less.rare};
     *of_more[source] = source == 0 ? -1 : 1;  // a shorter window costs more
     *of_less[source] = source == 0 ? 1 : -1;
     const double worse = predict(problem, candidate, more).mean_ms - prediction.mean_ms;

@@ -7,7 +7,7 @@ namespace slacktier::planner {
 
 // Every quantity that is uncertain, moved by so many half-widths of its 95% interval.
 struct Shift {
-  double windows = 0, reads = 0, pages = 0, kappa = 0;
+  double windows = 0, reads = 0, pages = 0, kappa = 0, rare = 0;
 };
 
 Prediction predict(const PlanProblem& problem, const Candidate& candidate, const Shift& shift = {});

@@ -205,6 +205,32 @@ TEST_CASE("what a rank waits for is what the disk serves by then, to others too"
   CHECK(read_ms(1) == Approx(0.1 + 2e-3 * 300));
 }
 
+TEST_CASE("a device that seldom halts costs its halts, and how often is not sure", "[planner]") {
+  PlanProblem problem = made_up(3, 1);
+  problem.shard_maps = {"contiguous"};
+  problem.ranks = 1;
+  problem.layers[0].window_ms = problem.layers[0].lo_ms = problem.layers[0].hi_ms = 5;
+  problem.layers[0].misses = {{{{0, 100, 0, 0}}}};
+  problem.resolve_ms = problem.model_error_ms = 0;
+  problem.kappa_ms = {};
+  problem.reads.resize(1);
+  ReadLine& line = problem.reads[0].lines.at(1);
+  line = {};
+  line.a_ms = 1;
+  line.b_ms = {{1, 0.01}};
+  const Candidate candidate{0, {{true, 0, 0}}};
+  CHECK(evaluate(problem, candidate, true).predicted.hi_ms == 0);  // 2 ms of 5
+  line.rare = 0.01;
+  line.rare_lo = 0.004;
+  line.rare_hi = 0.025;
+  line.rare_ms = 43;
+  // One step in a hundred is late by 2 + 43 - 5 ms.
+  const Prediction predicted = evaluate(problem, candidate, true).predicted;
+  CHECK(predicted.mean_ms == Approx(0.4));
+  CHECK(predicted.lo_ms == Approx(0.16));
+  CHECK(predicted.hi_ms == Approx(1.0));
+}
+
 TEST_CASE("intervals hold their mean and grow with what is not known", "[planner]") {
   const PlanProblem problem = made_up(5);
   PlanProblem vague = problem;

@@ -26,6 +26,8 @@ constexpr Question questions[] = {
     {{"prefetch", "what guessing the next token from the prompt recovers"}, answer_prefetch},
     {{"packing", "which pages it saves to store the rows of frequent contexts together"}, answer_packing},
     {{"handoff", "what handing a prompt's rows from prefill to decode is worth"}, answer_handoff},
+    {{"shards", "what contiguous and striped shards make the slowest rank read"}, answer_shards},
+    {{"redundancy", "whether heads of one order say the same (--rows FOLDER)"}, answer_redundancy},
 };
 
 }  // namespace
@@ -49,7 +51,8 @@ std::vector<Table> answer_access(const AccessOptions& options, const std::vector
     chosen.push_back(&*found);
   }
   if (chosen.empty())
-    for (const Question& question : questions) chosen.push_back(&question);
+    for (const Question& question : questions)
+      if (question.answer != answer_redundancy || !options.rows.empty()) chosen.push_back(&question);
   const Corpus corpus = read_corpus(options);
   std::vector<Table> tables;
   for (const Question* question : chosen) {

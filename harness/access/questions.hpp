@@ -51,5 +51,8 @@ Table answer_warming(const Corpus& corpus, const AccessOptions& options);
 Table answer_prefetch(const Corpus& corpus, const AccessOptions& options);
 Table answer_packing(const Corpus& corpus, const AccessOptions& options);
 Table answer_handoff(const Corpus& corpus, const AccessOptions& options);
+Table answer_shards(const Corpus& corpus, const AccessOptions& options);
+// Of the table itself.
+Table answer_redundancy(const Corpus& corpus, const AccessOptions& options);
 
 }  // namespace slacktier

@@ -53,6 +53,11 @@ void add_access_command(CLI::App& app, std::function<int()>& chosen) {
   command->add_option("--sessions", a.options.sessions, "Concurrent sessions B")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
+  command->add_option("--ranks", a.options.ranks, "Tensor-parallel ranks R")
+      ->check(CLI::Range(1, 1024))
+      ->capture_default_str();
+  command->add_option("--rows", a.options.rows,
+                      "The table's safetensors: what its heads have in common (question redundancy)");
   command->add_option("--cache-rows", a.options.cache_rows, "Rows of the cache, all ranks together")->capture_default_str();
   command->add_option("--format", a.format, "table, md, csv or json")->capture_default_str();
   command->callback([arguments, &chosen] { chosen = [arguments] { return run(*arguments); }; });

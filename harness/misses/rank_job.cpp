@@ -14,13 +14,16 @@ constexpr std::uint64_t no_session = ~std::uint64_t{0};
 bool is_static(const std::string& policy) { return policy == "static" || policy == "static-lru"; }
 
 // Which share of the rows a capacity is followed with on its own, 0 if with all others: one capacity alone, and, of a
-// sample, those that it would leave too few rows.
+// sample, those that it would leave too few rows. A large cache's table would be larger than all that is in it.
 double share_alone(const MissesOptions& options, std::uint64_t capacity) {
+  constexpr std::uint64_t large = 4'000'000;
   if (capacity == 0 || options.per_session) return 0;
-  const auto sizes = options.capacities.size() - (options.capacities.front() == 0);
-  const double needed = static_cast<double>(options.least_sampled_rows) / static_cast<double>(capacity);
-  const double share = std::min(1.0, std::max(options.sample, needed));
-  return (options.sample == 1 && sizes == 1) || share > options.sample ? share : 0;
+  if (options.sample == 1) {
+    const auto sizes = options.capacities.size() - (options.capacities.front() == 0);
+    return sizes == 1 && capacity <= large ? 1 : 0;
+  }
+  const double share = std::min(1.0, static_cast<double>(options.least_sampled_rows) / static_cast<double>(capacity));
+  return share > options.sample ? share : 0;
 }
 
 // Samples of different shares err differently; a larger cache never has fewer hits.

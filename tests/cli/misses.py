@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -57,9 +58,46 @@ with tempfile.TemporaryDirectory() as folder:
         answer = harness(*arguments, expect=2)
         assert message in answer, f"{arguments}: {answer}"
 
+    # Input that says little, or nothing.
+    def sessions_of(name, count, ids):
+        return write(f"{folder}/{name}.jsonl", "".join(json.dumps({"id": f"{name}{s}", "turns": [
+            {"role": "user", "ids": ids(s)}, {"role": "assistant", "ids": ids(s)}]}) + "\n" for s in range(count)))
+
+    with open(f"{folder}/map.bin", "wb") as file:
+        file.write(bytes(4 * 99))
+    mixed = write(f"{folder}/mixed.jsonl", json.dumps(sessions[0]) + "\n" + json.dumps({"messages": [{"role": "user", "content": "u"}]}))
+    one = sessions_of("one", 1, lambda s: list(range(40)))
+    for arguments, message in [
+            (["--trace", trace, "--token-map", f"{folder}/map.bin"], "map.bin"),
+            (["--trace", trace, "--sessions", "31"], "are needed"),
+            (["--trace", write(f"{folder}/empty.jsonl", "")], "empty.jsonl"),
+            (["--trace", mixed, "--sessions", "1"], "mixed.jsonl:2: the session has no"),
+            (["--trace", one, "--sessions", "2"], "are needed")]:
+        answer = harness("misses", "--table", table, *arguments, "-q", expect=2)
+        assert message in answer, f"{arguments}: {answer}"
+    assert "cannot be split" in harness("access", "--table", table, "--trace", one, expect=2)
+    text = harness("misses", "--table", table, "--trace", one, "--sessions", "1", "--warm-steps", "0", "--capacity", "0,1k", "-q")
+    assert "1 sessions" in text or "one" in text, text
+    again = sessions_of("again", 3, lambda s: [7] * 40)
+    harness("misses", "--table", table, "--trace", again, "--sessions", "1", "--warm-steps", "0", "--capacity", "0,1G", "-q", "-o",
+            f"{folder}/again.json", expect=2)  # G is no unit of rows
+    harness("misses", "--table", table, "--trace", again, "--sessions", "1", "--warm-steps", "0", "--capacity", "0,1000M", "-q", "-o",
+            f"{folder}/again.json")
+    with open(f"{folder}/again.json", encoding="utf-8") as file:
+        assert {w["code"] for w in json.load(file)["warnings"]} == {"degenerate_sessions", "capacity_above_table"}
+    if shutil.which("zstd"):
+        subprocess.run(["zstd", "-q", trace, "-o", f"{folder}/cut.jsonl.zst"], check=True)
+        with open(f"{folder}/cut.jsonl.zst", "r+b") as file:
+            file.truncate(os.path.getsize(f"{folder}/cut.jsonl.zst") - 5)
+        answer = harness("misses", "--table", table, "--trace", f"{folder}/cut.jsonl.zst", "--sessions", "4", expect=2)
+        assert "cut.jsonl.zst" in answer and "the zstd data is truncated" in answer, answer
+
     bad = write(f"{folder}/bad.jsonl", '{"id": "a", "turns": [{"role": "assistant", "ids": [100]}]}\n')
     assert "bad.jsonl" in harness("misses", "--table", table, "--trace", bad, "--sessions", "1", expect=2)
 
+    text = harness("access", *common, "shards", "--ranks", "2")
+    assert "striped" in text, text
+    assert "give the table's safetensors with --rows" in harness("access", *common, "redundancy", expect=2)
     text = harness("access", *common, "coverage", "distinct", "--format", "md")
     assert "agent: Decode lookups whose row is among" in text, text
     assert "coverage" in harness("access", "--list")

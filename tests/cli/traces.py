@@ -91,3 +91,6 @@ with tempfile.TemporaryDirectory() as folder:
     harness("generate", "chat", "--sessions", "5", "-o", f"{folder}/made.jsonl")
     assert len(sessions(f"{folder}/made.jsonl")) == 5
     harness("stats", f"{folder}/made.jsonl")
+    harness("generate", "paper-agent", "--sessions", "2", "-o", f"{folder}/made.jsonl")
+    assert len(sessions(f"{folder}/made.jsonl")) == 2
+    assert "use agent, chat, paper-agent, paper-chat" in harness("generate", "paper", "-o", f"{folder}/made.jsonl", expect=2)

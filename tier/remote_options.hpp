@@ -17,7 +17,7 @@ struct RemoteOptions {
   std::string connect;   // "host:port,host:port": each server holds other segments (layer, rank) of one table
   std::string key_file;  // of the key that servers and readers share
   Granularity granularity = Granularity::record;
-  std::string device = "auto";  // of source rdma: name of the RDMA device; auto: the first with an active port
+  std::string device = "auto";  // RDMA device of source rdma, or "a,b", one a server; auto: the first active
   int gid_index = -1;           // of that device; -1: the best
   int queue_pairs = 2;          // for each thread, 1 to 64
   bool operator==(const RemoteOptions&) const = default;

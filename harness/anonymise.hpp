@@ -36,4 +36,7 @@ struct Anonymised {
 // rows.
 Anonymised anonymise_sessions(const AnonymiseOptions& options);
 
+// What anonymise_sessions throws for a table and a token map that do not fit, before there are sessions.
+void check_anonymised_table(const AnonymiseOptions& options);
+
 }  // namespace slacktier

@@ -49,6 +49,7 @@ struct Passing {
 };
 
 int import_files(const TraceArguments& arguments) {
+  if (arguments.anonymise) check_anonymised_table(arguments.of_anonymous);
   const Passing tokens{arguments.anonymise ? arguments.out + ".tokens" : ""};
   const std::string out = arguments.anonymise ? tokens.path : arguments.out;
   const Json done = call_python("slacktier.traces", "import_traces",

@@ -162,13 +162,19 @@ class Reader {
   std::vector<std::uint32_t> ids_, context_;
 };
 
+TokenMap token_map_of(const AnonymiseOptions& options, const TableSpec& spec) {
+  if (options.token_map.empty() && spec.vocabulary != spec.raw_vocabulary)
+    throw UsageError(fmt::format("table {} compresses its vocabulary: give its token map with --token-map", spec.name));
+  return options.token_map.empty() ? TokenMap() : TokenMap::load(options.token_map, spec);
+}
+
 }  // namespace
+
+void check_anonymised_table(const AnonymiseOptions& options) { token_map_of(options, load_table_spec(options.table)); }
 
 Anonymised anonymise_sessions(const AnonymiseOptions& options) {
   const TableSpec spec = load_table_spec(options.table);
-  if (options.token_map.empty() && spec.vocabulary != spec.raw_vocabulary)
-    throw UsageError(fmt::format("table {} compresses its vocabulary: give its token map with --token-map", spec.name));
-  const TokenMap map = options.token_map.empty() ? TokenMap() : TokenMap::load(options.token_map, spec);
+  const TokenMap map = token_map_of(options, spec);
   const auto hash = make_hash(spec);
   const auto order = static_cast<std::size_t>(spec.max_ngram);
   Reader reader(options, spec, map);

@@ -17,6 +17,7 @@ of what is read before it.
 import gzip
 import json
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -176,6 +177,7 @@ class ChatTemplate:
         environment.globals["raise_exception"] = refuse
         environment.globals["strftime_now"] = lambda form: "1 January 2026"  # a day is as good as another, and the same each time
         self.name, self.tokens = name, tokens
+        source = re.sub(r"\{%-?\s*(end)?generation\s*-?%\}", "", source)  # marks for training, of transformers alone
         try:
             self.template = environment.from_string(source)
         except jinja2.TemplateError as error:

@@ -124,7 +124,7 @@ pyarrow.parquet.write_table(pyarrow.Table.from_pylist(records), {folder!r} + "/w
         harness("trace", "import", spoken, "--tokenizer", f"{folder}/model", "-o", out)
         assert [turn["ids"] for turn in sessions(out)[0]["turns"]] == [[4, 5], [7]], sessions(out)
         config = {"bos_token": {"content": "<s>"}, "chat_template":
-                  "{% for m in messages %}<s> {{ m.role }} : {{ m.content }} {% endfor %}"
+                  "{% for m in messages %}<s> {{ m.role }} : {% generation %}{{ m.content }}{% endgeneration %} {% endfor %}"
                   "{% if add_generation_prompt %}<s> assistant : {% endif %}"}
         write(f"{folder}/model/tokenizer_config.json", json.dumps(config))
         if has("jinja2"):
@@ -175,6 +175,8 @@ pyarrow.parquet.write_table(pyarrow.Table.from_pylist(records), {folder!r} + "/w
     secret = lines(f"{folder}/secret.jsonl", [{"id": f"alice-{i}", "messages": talk("hush hush", f"nobody hears {i}")} for i in range(9)])
     text, _ = harness("trace", "import", secret, "--tokenizer", "bytes", "--anonymise", "--table", table, "-o", f"{folder}/a.jsonl")
     assert "no text, ids or names" in text, text
+    answer, _ = harness("trace", "import", secret, "--tokenizer", "bytes", "--anonymise", "-o", f"{folder}/c.jsonl", expect=2)
+    assert "give its token map with --token-map" in answer, answer
     assert sorted(name for name in os.listdir(folder) if name.startswith("a.jsonl")) == [
         "a.jsonl", "a.jsonl.rows", "a.jsonl.table.json"], os.listdir(folder)
     assert "alice" not in open(f"{folder}/a.jsonl", encoding="utf-8").read()

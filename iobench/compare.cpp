@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "iobench/load_text.hpp"
 #include "reports/error.hpp"
 #include "reports/sample_files.hpp"
 
@@ -14,11 +15,7 @@ namespace {
 constexpr std::size_t blocks = 10;
 
 std::string load_key(const ReadResult& result, const ReadPoint& point) {
-  std::string pages;
-  for (const auto& [k, count] : point.pages_per_rank) pages += fmt::format("{}{}:{}", pages.empty() ? "" : ",", k, count);
-  return fmt::format("{}, {} thread(s), {} rank(s), {} disk(s), {} tenant(s), {}, {}, {}, pages {}", result.source,
-                     result.threads, result.ranks_on_disk, result.disks, result.tenants, result.order, result.pacing,
-                     result.verify, pages);
+  return fmt::format("{}, {}, {}, pages {}", load_text(result), result.pacing, result.verify, pages_text(point));
 }
 
 // T of one layer in run order, in ten blocks; empty when there are no raw samples to read.

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "iobench/cli/commands.hpp"
+#include "iobench/load_text.hpp"
 #include "reports/json.hpp"
 
 namespace slacktier::cli {
@@ -24,11 +25,6 @@ std::vector<std::string> head_of(const Envelope& envelope) {
   return head;
 }
 
-std::string load_name(const ReadResult& result) {
-  return fmt::format("{} x{} thread(s), {} rank(s), {} disk(s), {} tenant(s), {}", result.source, result.threads,
-                     result.ranks_on_disk, result.disks, result.tenants, result.order);
-}
-
 // What the line says beside what was measured: of the loads it was fitted to the one that it fits worst, and each beyond
 // them.
 std::vector<std::string> residual_notes(const ReadResult& result, const ReadFit& fit) {
@@ -38,14 +34,12 @@ std::vector<std::string> residual_notes(const ReadResult& result, const ReadFit&
     const auto t = point.t_us.find(fit.k);
     if (t == point.t_us.end() || !t->second.mean || point.pages_per_rank.at(fit.k) == 0) continue;
     const double measured = *t->second.mean, residual = measured - fit.at(point.pages_per_rank);
-    std::string pages;
-    for (const auto& [k, n] : point.pages_per_rank) pages += fmt::format("{}{}:{}", pages.empty() ? "" : ",", k, n);
     const bool beyond = fit.extrapolates(point.pages_per_rank);
     if (!beyond && std::abs(residual) <= std::abs(largest)) continue;
     const std::string what = beyond ? fmt::format("beyond the fit, T{} {:.2f} ms, its residual", fit.k, measured / 1e3)
                                     : fmt::format("largest residual of T{}", fit.k);
-    const std::string note = fmt::format("fit, {}: {}: {:+.0f} us ({:+.1f}%) at {}", load_name(result), what, residual,
-                                         100 * residual / measured, pages);
+    const std::string note = fmt::format("fit, {}: {}: {:+.0f} us ({:+.1f}%) at {}", load_text(result), what, residual,
+                                         100 * residual / measured, pages_text(point));
     if (beyond) {
       notes.push_back(note);
       continue;
@@ -186,7 +180,7 @@ Table verdict_table(const Envelope& envelope) {
                    {"most tenants", "", Align::right, "max_tenants"}};
   for (const ReadResult& result : read_results(envelope))
     for (const ReadVerdict& v : result.verdicts)
-      table.rows.push_back({load_name(result), Cell::count(v.k), to_string(v.fits), Cell::number(v.window_ms, 2),
+      table.rows.push_back({load_text(result), Cell::count(v.k), to_string(v.fits), Cell::number(v.window_ms, 2),
                             Cell::number(v.headroom_mean_ms, 2, true), Cell::number(v.headroom_p99_ms, 2, true),
                             v.max_batch ? Cell::count(*v.max_batch) : Cell(),
                             v.max_tenants ? Cell::count(*v.max_tenants) : Cell()});
@@ -214,7 +208,7 @@ Table point_table(const Envelope& envelope) {
                    {"batches", "", Align::right, ""}};
   std::size_t needs = 0;
   for (const ReadResult& result : read_results(envelope)) {
-    Cell load(load_name(result));
+    Cell load(load_text(result));
     for (const ReadPoint& point : result.points)
       for (const auto& [k, t] : point.t_us) {
         const auto response = point.response_us.find(k);
@@ -232,13 +226,13 @@ Table point_table(const Envelope& envelope) {
             fmt::format("the kernel's polling thread used {:.0f}% of a CPU", *result.engine->poller_cpu_pct));
     }
     if (!result.unmet.empty())
-      table.footnotes.push_back(fmt::format("not reached, {}: {}", load_name(result), result.unmet));
+      table.footnotes.push_back(fmt::format("not reached, {}: {}", load_text(result), result.unmet));
     for (const ReadFit& fit : result.fit) {
       std::string terms;
       for (const auto& [layer, b] : fit.b_us)
         terms += fmt::format(" + {:.2f} [{:.2f}, {:.2f}] x P{}", b, fit.b_lo_us.at(layer), fit.b_hi_us.at(layer), layer);
       table.footnotes.push_back(fmt::format("fit, {}: T{} = {:.0f} [{:.0f}, {:.0f}]{} us; R2 {:.4f}, RMSE {:.0f} us",
-                                            load_name(result), fit.k, fit.a_us, fit.a_lo_us, fit.a_hi_us, terms,
+                                            load_text(result), fit.k, fit.a_us, fit.a_lo_us, fit.a_hi_us, terms,
                                             fit.r2.value_or(0), fit.rmse_us.value_or(0)));
       for (const std::string& note : residual_notes(result, fit)) table.footnotes.push_back(note);
     }

@@ -50,6 +50,50 @@ std::vector<LoadOptions> configurations_of(const SweepArguments& a, const ReadPl
   return all;
 }
 
+// What each configuration reads.
+struct Loads {
+  std::vector<std::vector<LayerPages>> points;  // the full load first
+  std::size_t fitted = 0;                       // the first so many make the line; prefill's would outweigh them
+  std::vector<LayerPages> most;                 // of each layer
+};
+
+Loads loads_of(const SweepArguments& a, const std::vector<LayerPages>& full) {
+  Loads loads;
+  loads.points =
+      sweep_points(full, a.quick ? std::vector<std::uint32_t>{2, 8, 16} : std::vector<std::uint32_t>{1, 4, 8, 12, 16});
+  loads.fitted = loads.points.size();
+  for (const std::uint32_t pages : a.prefill_pages) {
+    std::vector<LayerPages> point = full;
+    for (LayerPages& layer : point) layer.pages = pages;
+    loads.points.push_back(point);
+  }
+  loads.most = full;
+  for (const auto& point : loads.points)
+    for (std::size_t l = 0; l < full.size(); ++l) loads.most[l].pages = std::max(loads.most[l].pages, point[l].pages);
+  return loads;
+}
+
+// One configuration's points, and, unless it was cut short, its lines and verdicts. Samples go to `folder` as NAME-point-N.
+ReadResult result_of(const SweepArguments& a, const ReadPlan& plan, const LoadOptions& options, const Load& load,
+                     const Measurement& measured, std::size_t fitted, const std::string& folder, const std::string& name) {
+  ReadResult result = describe_load(plan, options, load, false);
+  result.steady = measured.steady;
+  result.unmet = measured.unmet;
+  for (std::size_t p = 0; p < measured.points.size(); ++p)
+    if (!measured.points[p].wall_us.empty())
+      result.points.push_back(point_result(measured.points[p], options.ranks, folder, fmt::format("{}-point-{}", name, p)));
+  if (measured.interrupted || measured.failure) return result;
+  for (std::size_t l = 0; l < plan.pages.size(); ++l) {
+    const LayerPages& layer = plan.pages[l];
+    if (layer.pages == 0) continue;
+    result.fit.push_back(fit_read_time(layer.layer, std::span(measured.points).first(fitted)));
+    if (plan.windows)
+      result.verdicts.push_back(judge(plan.windows->ms.at(layer.layer), a.read.resolve_ms, measured.points[0], l,
+                                      line_of(result.fit.back(), pages_by_layer(plan.pages)), plan.batch));
+  }
+  return result;
+}
+
 int sweep(SweepArguments a, const Invocation& invocation) {
   parse_table_format(a.read.format);
   if (a.read.disks.empty() && a.image.empty() && a.read.remote.connect.empty())
@@ -62,19 +106,8 @@ int sweep(SweepArguments a, const Invocation& invocation) {
       a.read.create = std::uint64_t{1} << 30;
   }
   const ReadPlan plan = plan_reads(a.read);
-  auto points =
-      sweep_points(plan.pages, a.quick ? std::vector<std::uint32_t>{2, 8, 16} : std::vector<std::uint32_t>{1, 4, 8, 12, 16});
-  const std::size_t fitted = points.size();  // prefill's loads would outweigh all others in the line
-  for (const std::uint32_t pages : a.prefill_pages) {
-    std::vector<LayerPages> point = plan.pages;
-    for (LayerPages& layer : point) layer.pages = pages;
-    points.push_back(point);
-  }
-  std::vector<LayerPages> most = plan.pages;
-  for (const auto& point : points)
-    for (std::size_t l = 0; l < most.size(); ++l) most[l].pages = std::max(most[l].pages, point[l].pages);
-
-  const auto loads = configurations_of(a, plan);
+  const Loads loads = loads_of(a, plan.pages);
+  const auto configurations = configurations_of(a, plan);
   MeasureOptions options;
   options.batches = a.batches;
   options.rounds = a.quick ? 5 : 10;
@@ -82,47 +115,32 @@ int sweep(SweepArguments a, const Invocation& invocation) {
   options.seed = a.read.seed;
   options.stop = [] { return interrupted(); };
   Neighbours neighbours(a.read, plan, options);
-  Progress progress("sweeping", 1000 * loads.size(), ProgressUnit::steps, stderr_progress(a.read.quiet));
+  Progress progress("sweeping", 1000 * configurations.size(), ProgressUnit::steps, stderr_progress(a.read.quiet));
   const std::string folder = samples_folder(a.read.out);
   Envelope envelope = read_envelope_of(plan, "sweep", invocation, a.read.seed);
   std::vector<ReadResult> results;
   std::vector<std::string> lines;
   bool fits = true, stopped = false;
   std::exception_ptr failure;
-  for (std::size_t c = 0; c < loads.size() && !stopped; ++c) {
-    Load load(loads[c], most);
+  for (std::size_t c = 0; c < configurations.size() && !stopped; ++c) {
+    Load load(configurations[c], loads.most);
     options.progress = [&](double share) {
       const std::uint64_t done = 1000 * c + static_cast<std::uint64_t>(1000 * share);
       progress.advance(done - std::min(done, progress.done()));
     };
     neighbours.begin();
-    const Measurement measured = measure(load, points, options);
+    const Measurement measured = measure(load, loads.points, options);
     failure = measured.failure;
     stopped = measured.interrupted || failure;
     note_early_end(envelope, measured);
     note_drift(envelope, measured.points[0]);
-    ReadResult result = describe_load(plan, loads[c], load, false);
+    ReadResult result =
+        result_of(a, plan, configurations[c], load, measured, loads.fitted, folder, fmt::format("load-{}", c));
     neighbours.end(result);
-    for (std::size_t p = 0; p < measured.points.size(); ++p)
-      if (!measured.points[p].wall_us.empty())
-        result.points.push_back(
-            point_result(measured.points[p], loads[c].ranks, folder, fmt::format("load-{}-point-{}", c, p)));
-    result.steady = measured.steady;
-    result.unmet = measured.unmet;
-    for (const LayerPages& layer : plan.pages) {
-      if (layer.pages == 0 || stopped) continue;
-      result.fit.push_back(fit_read_time(layer.layer, std::span(measured.points).first(fitted)));
+    for (const ReadVerdict& verdict : result.verdicts) {
+      fits = fits && verdict.fits != Fits::no;
+      lines.push_back(verdict_line(verdict, result.points[0].t_us.at(verdict.k)));
     }
-    if (plan.windows && !stopped)
-      for (std::size_t l = 0; l < plan.pages.size(); ++l) {
-        if (plan.pages[l].pages == 0) continue;
-        const auto fit =
-            std::find_if(result.fit.begin(), result.fit.end(), [&](const auto& f) { return f.k == plan.pages[l].layer; });
-        result.verdicts.push_back(judge(plan.windows->ms.at(plan.pages[l].layer), a.read.resolve_ms, measured.points[0], l,
-                                        line_of(*fit, pages_by_layer(plan.pages)), plan.batch));
-        fits = fits && result.verdicts.back().fits != Fits::no;
-        lines.push_back(verdict_line(result.verdicts.back(), result.points[0].t_us.at(plan.pages[l].layer)));
-      }
     if (!result.points.empty()) results.push_back(std::move(result));
   }
   progress.finish();

@@ -140,6 +140,22 @@ class Plan(unittest.TestCase):
             self.assertIn(case, said)
         self.assertIn("q = 2 (drafts verified), not measured", said)
 
+    def test_prefill_reads_that_were_measured(self):
+        prefill = copy.deepcopy(self.misses["results"][0])
+        prefill.update(phase="prefill", chunk_tokens=8192)
+        self.misses["results"].append(prefill)
+        self.set_pages([(3, [30000, 20000, 15000, 12000, 11000]), (0, [9000, 8000, 7000, 6000, 5000])], 1)
+        beyond = "beyond the pages that were measured"
+        self.assertIn(beyond, self.plan())
+        # As the fit of decode's pages says: it holds for a prefill's.
+        point = copy.deepcopy(self.reads["results"][0]["points"][0])
+        point.update(pages_per_rank={"1": 40000, "14": 40000}, t_us={"1": distribution(140e3, 150e3), "14": distribution(215e3, 230e3)})
+        self.reads["results"][0]["points"].append(point)
+        self.assertNotIn(beyond, self.plan())
+        for k, mean in (("1", 200e3), ("14", 300e3)):
+            point["t_us"][k] = distribution(mean, 1.1 * mean)
+        self.assertIn(beyond, self.plan())
+
     def test_what_if_takes_measured_tokens_a_step(self):
         # Two tokens a step that read no more than one: drafts of the same rows.
         drafts = copy.deepcopy(self.misses["results"][0])

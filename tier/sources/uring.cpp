@@ -25,7 +25,7 @@ namespace {
 // SQEs handed to the kernel between two looks at completions: submitting takes about 1 us a page, and a page that arrived
 // must not wait for hundreds of later submissions.
 constexpr std::uint32_t submit_chunk = 32;
-// Pages that may arrive unseen before a batch's last: looking at so many takes less time than waking up for them.
+// Pages that may arrive unseen: looking at so many takes less time than waking up for each.
 constexpr std::uint32_t wait_chunk = 16;
 constexpr std::uint64_t wake_tag = UINT64_MAX;
 
@@ -236,19 +236,17 @@ class UringSource final : public PageSource {
   }
 
   // Each wake-up costs several microseconds: it sleeps until there is something to do. While pages are left to submit, that
-  // is when half of those in flight have arrived, so that the disk keeps as many. Then it is when the oldest batch is in,
-  // and no later, however many pages of others are in flight; in halves down to a few, so that stamps are compared
+  // is when a few of those in flight have arrived, so that the disk's queue stays full. Then it is when the oldest batch is
+  // in, and no later, however many pages of others are in flight; in halves down to a few, so that stamps are compared
   // meanwhile.
   static std::uint32_t completions_to_await(const Reader& reader) {
-    const Share* oldest = nullptr;
-    for (const std::uint32_t index : reader.order)
-      if (const Share& share = reader.active[index]; share.outstanding > 0) {
-        oldest = &share;
-        break;
-      }
-    if (!oldest) return 1;
-    const std::uint32_t pages = oldest->left() ? reader.in_flight : oldest->outstanding;
-    return pages > wait_chunk ? std::max(wait_chunk, pages / 2) : oldest->left() ? std::max(1u, pages / 2) : pages;
+    for (const std::uint32_t index : reader.order) {
+      const Share& oldest = reader.active[index];
+      if (oldest.outstanding == 0) continue;
+      if (oldest.left()) return std::clamp(reader.in_flight / 4, 1u, wait_chunk);
+      return oldest.outstanding > wait_chunk ? std::max(wait_chunk, oldest.outstanding / 2) : oldest.outstanding;
+    }
+    return 1;
   }
 
   void arm_wake(Reader& reader) {

@@ -14,7 +14,7 @@ def command(size, under_way, number, address):
     program = f"ib_read_lat -n {number} -s {size}" if under_way == 1 else f"ib_read_bw -q 1 -t {under_way} -n {number} -s {size}"
     program += " -d rxe0 -x 1 -F"
     return (f"{program} >peer.out 2>&1 &\nstatus=1\n"
-            f"for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.2; taskset 2 {program} {address} && status=0 && break; done\n"
+            f"for i in $(seq 100); do sleep 0.2; taskset 2 {program} {address} && status=0 && break; done\n"
             "wait $!\nexit $status")
 
 

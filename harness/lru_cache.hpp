@@ -62,7 +62,8 @@ class LruCache {
   std::vector<std::uint64_t> ring_;        // bit of a lookup: the last one of a cached row
   std::uint32_t mask_ = 0;                 // of the ring, bits - 1
   std::uint32_t next_ = 1, tail_ = 1, live_ = 0;
-  std::uint32_t overflows_ = 0;  // bits of overflowed_; when there are many, renumber() takes rows back to their lines
+  // Bits of overflowed_, and how many of them it takes until renumber() takes rows back to their lines.
+  std::uint32_t overflows_ = 0, overflows_allowed_ = 0;
 };
 
 }  // namespace slacktier

@@ -126,6 +126,7 @@ void LruCache::renumber(std::size_t ring_bits) {
       }
       for (std::uint32_t at = own; at != l; at = at + 1 == line_count_ ? 0 : at + 1) overflow(at);
     }
+  overflows_allowed_ = overflows_ + line_count_ / 8 + 8;
   ring_.assign(ring_bits / 64, 0);
   mask_ = static_cast<std::uint32_t>(ring_bits - 1);
   tail_ = 1;
@@ -143,8 +144,7 @@ void LruCache::overflow(std::uint32_t line) {
 void LruCache::make_room(std::size_t lookups) {
   // The tail's word must not be written again before the tail has left it.
   const std::size_t needed = std::size_t{live_} + lookups + 128;
-  if (next_ - tail_ + lookups + 128 <= ring_.size() * 64 && next_ + lookups < UINT32_MAX &&
-      overflows_ <= line_count_ / 8 + 8)
+  if (next_ - tail_ + lookups + 128 <= ring_.size() * 64 && next_ + lookups < UINT32_MAX && overflows_ <= overflows_allowed_)
     return;
   renumber(std::max(ring_.size() * 64, std::bit_ceil(needed)));
 }

@@ -243,7 +243,7 @@ class UringSource final : public PageSource {
     for (const std::uint32_t index : reader.order) {
       const Share& oldest = reader.active[index];
       if (oldest.outstanding == 0) continue;
-      if (oldest.left()) return std::clamp(reader.in_flight / 4, 1u, wait_chunk);
+      if (oldest.left()) return std::clamp(reader.in_flight / 4, 1u, submit_chunk);
       return oldest.outstanding > wait_chunk ? std::max(wait_chunk, oldest.outstanding / 2) : oldest.outstanding;
     }
     return 1;

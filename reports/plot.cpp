@@ -12,7 +12,8 @@ namespace slacktier {
 namespace {
 
 constexpr double width = 760, height = 460, left = 70, right = 20, top = 44, bottom = 56;
-constexpr const char* colours[] = {"#0b6fa4", "#d1495b", "#2e8b57", "#8b5fbf", "#c77d0a", "#555555"};
+constexpr const char* colours[] = {"#0b6fa4", "#d1495b", "#2e8b57", "#8b5fbf", "#c77d0a",
+                                   "#555555", "#17a2a2", "#e07bb5", "#7a6a00", "#000000"};
 
 std::string escaped(const std::string& text) {
   std::string out;
@@ -36,21 +37,20 @@ struct Axis {
   double at(double value) const { return from + (value - lo) / (hi - lo) * (to - from); }
 };
 
-// Where the legend hides least of the lines: the corner whose box the fewest of them run through.
-struct LegendPlace {
-  double x = 0, y = 0;
+struct Legend {
+  double x = 0, y = 0, wide = 0;
+  bool beside = false;  // right of the axes, for which the figure grows
 };
-LegendPlace legend_place(const Plot& plot, const Axis& x, const Axis& y) {
+// The corner in which it hides no line or mark; without such a corner it stands beside the axes.
+Legend place_legend(const Plot& plot, const Axis& x, const Axis& y) {
   std::size_t longest = 0;
   for (const PlotSeries& series : plot.series) longest = std::max(longest, series.label.size());
   const double wide = 44 + 7.0 * static_cast<double>(longest), tall = 18 * static_cast<double>(plot.series.size()) + 4;
-  LegendPlace best;
-  std::size_t fewest = SIZE_MAX;
   for (const double at_y : {y.to, y.from - tall})
     for (const double at_x : {x.from + 14, x.to - wide}) {
-      std::size_t hidden = 0;
-      const auto count = [&](double px, double py) {
-        hidden += px > at_x - 6 && px < at_x + wide && py > at_y && py < at_y + tall;
+      bool hides = at_x < x.from || at_y < y.to;
+      const auto look = [&](double px, double py) {
+        hides = hides || (px > at_x - 6 && px < at_x + wide && py > at_y && py < at_y + tall);
       };
       for (const PlotSeries& series : plot.series)
         for (std::size_t i = 0; i < series.points.size(); ++i) {
@@ -58,14 +58,12 @@ LegendPlace legend_place(const Plot& plot, const Axis& x, const Axis& y) {
           const PlotPoint& from = series.line && i > 0 ? series.points[i - 1] : to;
           for (int part = 1; part <= 32; ++part) {
             const double share = part / 32.0;
-            count(x.at(from.x + share * (to.x - from.x)), y.at(from.y + share * (to.y - from.y)));
+            look(x.at(from.x + share * (to.x - from.x)), y.at(from.y + share * (to.y - from.y)));
           }
         }
-      if (hidden >= fewest) continue;
-      fewest = hidden;
-      best = {at_x, at_y};
+      if (!hides) return {at_x, at_y, wide, false};
     }
-  return best;
+  return {x.to + 16, y.to, wide, true};
 }
 
 }  // namespace
@@ -107,10 +105,12 @@ std::string render_svg(const Plot& plot) {
   const Axis x{x_ticks.front(), x_ticks.back(), left, width - right};
   const Axis y{y_ticks.front(), y_ticks.back(), height - bottom, top};
 
+  const Legend legend = place_legend(plot, x, y);
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
       "font-family=\"sans-serif\" font-size=\"13\">\n<rect width=\"{0}\" height=\"{1}\" fill=\"white\"/>\n",
-      width, height);
+      legend.beside ? legend.x + legend.wide : width,
+      std::max(height, legend.beside ? legend.y + 18 * static_cast<double>(plot.series.size()) + 10 : 0));
   svg += fmt::format("<text x=\"{}\" y=\"24\" text-anchor=\"middle\" font-size=\"15\">{}</text>\n",
                      (left + width - right) / 2, escaped(plot.title));
   const auto line = [&](double x1, double y1, double x2, double y2, const char* colour, double stroke) {
@@ -134,10 +134,9 @@ std::string render_svg(const Plot& plot) {
                      escaped(plot.x_label));
   svg += fmt::format("<text transform=\"translate(18 {}) rotate(-90)\" text-anchor=\"middle\">{}</text>\n",
                      (top + height - bottom) / 2, escaped(plot.y_label));
-  const LegendPlace legend = legend_place(plot, x, y);
   for (std::size_t s = 0; s < plot.series.size(); ++s) {
     const PlotSeries& series = plot.series[s];
-    const char* colour = colours[s % std::size(colours)];
+    const char* colour = colours[series.colour.value_or(s) % std::size(colours)];
     if (series.line && series.points.size() > 1) {
       svg += fmt::format("<polyline fill=\"none\" stroke=\"{}\" stroke-width=\"1.6\" points=\"", colour);
       for (const PlotPoint& point : series.points) svg += fmt::format("{:.1f},{:.1f} ", x.at(point.x), y.at(point.y));
@@ -150,7 +149,9 @@ std::string render_svg(const Plot& plot) {
                            colour);
     }
     const double at = legend.y + 10 + 18 * static_cast<double>(s);
-    line(legend.x, at, legend.x + 24, at, colour, 2.4);
+    if (series.line) line(legend.x, at, legend.x + 24, at, colour, 2.4);
+    if (series.marks)
+      svg += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\"/>\n", legend.x + 12, at, colour);
     svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", legend.x + 30, at + 4, escaped(series.label));
   }
   return svg + "</svg>\n";

@@ -1,6 +1,7 @@
 // Figures as SVG, which browsers and GitHub show without anything installed.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@ struct PlotSeries {
   std::string label;
   std::vector<PlotPoint> points;  // joined in this order
   bool line = true, marks = true;
+  std::optional<std::size_t> colour = {};  // series of one number look alike; else each has its own
 };
 
 struct Plot {

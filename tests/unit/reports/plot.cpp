@@ -38,6 +38,28 @@ TEST_CASE("a figure's legend stands where the lines are not", "[plot]") {
   CHECK(attribute(level, "the line", " y") > 230);
 }
 
+TEST_CASE("a legend that would hide something in every corner stands beside the axes", "[plot]") {
+  Plot plot = plot_of({{0, 0, {}, {}}, {1, 1, {}, {}}});
+  plot.series.push_back({"the other line", {{0, 1, {}, {}}, {1, 0, {}, {}}}});
+  const std::string crossed = render_svg(plot);
+  CHECK(attribute(crossed, "the line", " x") > 740);
+  CHECK(attribute(crossed, "the other line", " y") > attribute(crossed, "the line", " y"));
+  CHECK(std::strtod(crossed.c_str() + crossed.find(" width=\"") + 8, nullptr) > attribute(crossed, "the other line", " x"));
+}
+
+TEST_CASE("series of one colour look alike", "[plot]") {
+  const auto stroke = [](const std::string& svg, std::size_t which) {
+    std::size_t at = 0;
+    for (std::size_t i = 0; i <= which; ++i) at = svg.find("<polyline", at) + 1;
+    return svg.substr(svg.find("stroke=\"", at) + 8, 7);
+  };
+  Plot plot = plot_of({{0, 0, {}, {}}, {1, 1, {}, {}}});
+  plot.series.push_back({"another", {{0, 1, {}, {}}, {1, 1, {}, {}}}});
+  CHECK(stroke(render_svg(plot), 0) != stroke(render_svg(plot), 1));
+  plot.series[1].colour = 0;
+  CHECK(stroke(render_svg(plot), 0) == stroke(render_svg(plot), 1));
+}
+
 TEST_CASE("a figure escapes its texts, and needs finite points", "[plot]") {
   CHECK(render_svg(plot_of({{1, 1, {}, {}}})).find("a &lt;title&gt;") != std::string::npos);
   CHECK_THROWS_AS(render_svg(plot_of({})), InputError);

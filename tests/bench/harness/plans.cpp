@@ -35,7 +35,11 @@ PlanProblem problem(std::size_t offers) {
     offer.source = "source" + std::to_string(o);
     offer.name = offer.source;
     for (const int k : {1, 14})
-      offer.lines[k] = {0.3, {{1, 3e-3 / (1 + double(o))}, {14, 4e-4}}, 0.05, 0.05, {{k, {1, 900}}}};
+      offer.lines[k] = {.a_ms = 0.3,
+                        .b_ms = {{1, 3e-3 / (1 + double(o))}, {14, 4e-4}},
+                        .error_ms = 0.05,
+                        .spread = 0.05,
+                        .range = {{k, {1, 900}}}};
     p.reads.push_back(offer);
   }
   p.cache_rows = 1e6;

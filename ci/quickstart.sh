@@ -6,7 +6,7 @@ set -euo pipefail
 cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.."
 
 ci/setup.sh
-cmake --preset cpu >&2
+cmake --preset cpu -DSLACKTIER_JOIN=ON >&2  # half the time of a build from nothing
 cmake --build --preset cpu --target slacktier-harness -j "$(nproc)" >&2
 
 exec build/cpu/bin/slacktier-harness run quickstart --scratch "${SLACKTIER_SCRATCH:-build/scratch}" "$@"

@@ -16,8 +16,6 @@
 namespace slacktier {
 namespace {
 
-constexpr double gib = 1024.0 * 1024 * 1024;
-
 // A file that names its table names the one that is planned.
 void check_table(const Envelope& envelope, const TableSpec& spec) {
   const auto table = envelope.settings.find("table");
@@ -56,7 +54,7 @@ PlanProblem start(const PlanSettings& settings, const TableSpec& spec) {
 void add_residents(PlanProblem& problem, const PlanSettings& settings) {
   if (settings.baseline != "dram" && settings.baseline != "hbm")
     throw InputError(fmt::format("--baseline {}: dram or hbm", settings.baseline));
-  ResidentOffer dram{"dram", 0, 0}, hbm{"hbm", settings.hbm_gib.value_or(0) * gib, 0};
+  ResidentOffer dram{"dram", 0, 0}, hbm{"hbm", settings.hbm_gib.value_or(0) * bytes_per_gib, 0};
   if (settings.baseline == "dram") {
     problem.residents = {dram};
     if (settings.hbm_gib) problem.residents.push_back(hbm);
@@ -67,7 +65,7 @@ void add_residents(PlanProblem& problem, const PlanSettings& settings) {
     hbm.capacity_bytes = 0;
     problem.residents = {hbm, dram};
   }
-  if (settings.peer_gib) problem.residents.push_back({"peer", *settings.peer_gib * gib, 0});
+  if (settings.peer_gib) problem.residents.push_back({"peer", *settings.peer_gib * bytes_per_gib, 0});
 }
 
 }  // namespace

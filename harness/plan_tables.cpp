@@ -15,8 +15,6 @@
 namespace slacktier {
 namespace {
 
-constexpr double gib = 1024.0 * 1024 * 1024;
-
 double pct(const PlanProblem& problem, double ms) { return 100 * ms / problem.step_ms; }
 double p99_pct(const PlanProblem& problem, double ms) { return 100 * ms / baseline_p99_ms(problem); }
 
@@ -43,8 +41,8 @@ std::string decision_line(const PlanInput& input, const PlanOutcome& outcome) {
   const PlanProblem& problem = input.problem;
   const Plan& chosen = outcome.chosen;
   const std::string what = describe(problem, chosen.candidate);
-  const double host = (outcome.baseline.host_bytes - chosen.host_bytes) / gib;
-  const double device = (outcome.baseline.device_bytes - chosen.device_bytes) / gib;
+  const double host = (outcome.baseline.host_bytes - chosen.host_bytes) / bytes_per_gib;
+  const double device = (outcome.baseline.device_bytes - chosen.device_bytes) / bytes_per_gib;
   std::string frees = fmt::format("{} {:.1f} GiB of host memory", host >= 0 ? "frees" : "takes", std::abs(host));
   if (device != 0)
     frees += fmt::format(", {} {:.1f} GiB of device memory", device > 0 ? "frees" : "takes", std::abs(device));
@@ -96,8 +94,8 @@ Table ranked_table(const PlanInput& input, const PlanOutcome& outcome, std::opti
                           mean,
                           Cell(fmt::format("[{:+.2f}, {:+.2f}]", pct(problem, p.lo_ms), pct(problem, p.hi_ms))),
                           p.p99_known ? Cell::number(p99_pct(problem, p.p99_ms), 2, true) : Cell("unknown"),
-                          Cell::number(plan.host_bytes / gib, 1),
-                          Cell::number(plan.disk_bytes / gib, 1)};
+                          Cell::number(plan.host_bytes / bytes_per_gib, 1),
+                          Cell::number(plan.disk_bytes / bytes_per_gib, 1)};
     if (!problem.price_per_gib.empty()) row.push_back(Cell::number(plan.cost, 2));
     row.push_back(p.any_read ? Cell(fmt::format("L{}", problem.layers[p.binding].k)) : Cell());
     row.push_back(p.any_read ? Cell::number(p.late_ms[p.binding], 2, true) : Cell());
@@ -166,8 +164,8 @@ Table what_if_table(const PlanSources& sources, const PlanSettings& settings) {
             to_string(outcome.decision),
             (kept ? "nearest: " : "") + describe(input.problem, outcome.chosen.candidate),
             mean,
-            Cell::number((outcome.baseline.host_bytes + outcome.baseline.device_bytes) / gib, 0),
-            Cell::number((kept ? outcome.baseline : outcome.chosen).host_bytes / gib, 0)};
+            Cell::number((outcome.baseline.host_bytes + outcome.baseline.device_bytes) / bytes_per_gib, 0),
+            Cell::number((kept ? outcome.baseline : outcome.chosen).host_bytes / bytes_per_gib, 0)};
   };
   const auto changed = [&](const std::function<void(PlanSettings&, const PlanInput&)>& change) {
     PlanSettings other = settings;

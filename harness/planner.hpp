@@ -14,6 +14,8 @@
 
 namespace slacktier {
 
+constexpr double bytes_per_gib = 1024.0 * 1024 * 1024;
+
 // Pages that one rank reads each step of one layer, with a cache of so many rows; linear between the points.
 struct MissLinePoint {
   double rows = 0, pages = 0;

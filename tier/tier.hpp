@@ -241,7 +241,9 @@ class Tier {
   std::unique_ptr<Buffer> filling_, fetched_;
   std::uint32_t* context_ = nullptr;
   std::uint8_t* active_ = nullptr;
-  std::vector<std::uint8_t> no_tokens_;  // of a step that is given up before its indices are known
+  // Of a step that is given up before its indices are known.
+  std::vector<std::uint32_t> no_rows_;
+  std::vector<std::uint8_t> no_tokens_;
   std::uint64_t epoch_ = 0;
   bool waits_for_post_ = false;
   StepReport report_;

@@ -13,8 +13,6 @@
 namespace slacktier {
 namespace {
 
-constexpr double gib = 1024.0 * 1024 * 1024;
-
 double price(const PlanProblem& problem, const std::string& source) {
   const auto found = problem.price_per_gib.find(source);
   return found == problem.price_per_gib.end() ? 0 : found->second;
@@ -30,7 +28,7 @@ double same_within(const PlanProblem& problem) {
   double bytes = 0;
   for (const PlanLayer& layer : problem.layers) bytes += layer.table_bytes;
   return problem.price_per_gib.empty() ? 0.005 * bytes
-                                       : 0.005 * bytes / gib * price(problem, problem.residents.front().source);
+                                       : 0.005 * bytes / bytes_per_gib * price(problem, problem.residents.front().source);
 }
 
 double bucket(const PlanProblem& problem, double amount) {
@@ -115,7 +113,7 @@ std::vector<std::string> unbinding(const PlanProblem& problem, const Plan& plan)
   });
   if (better(kept))
     ways.push_back(fmt::format("layer {} in {} ({}; {:.1f} GiB)", k, problem.residents.front().source, left(kept),
-                               problem.layers[plan.predicted.binding].table_bytes / gib));
+                               problem.layers[plan.predicted.binding].table_bytes / bytes_per_gib));
   return ways;
 }
 
@@ -158,11 +156,12 @@ Plan evaluate(const PlanProblem& problem, const Candidate& candidate, bool inter
       const std::string& source = problem.reads[choice.offer].source;
       plan.host_bytes += layer.directory_bytes;
       plan.disk_bytes += layer.page_bytes;
-      plan.cost += layer.page_bytes / gib * price(problem, source) + layer.directory_bytes / gib * price(problem, "dram");
+      plan.cost += layer.page_bytes / bytes_per_gib * price(problem, source) +
+                   layer.directory_bytes / bytes_per_gib * price(problem, "dram");
     } else {
       const std::string& source = problem.residents[choice.offer].source;
       (source == "dram" ? plan.host_bytes : plan.device_bytes) += layer.table_bytes;
-      plan.cost += layer.table_bytes / gib * price(problem, source);
+      plan.cost += layer.table_bytes / bytes_per_gib * price(problem, source);
     }
   }
   plan.predicted = planner::predict(problem, candidate);

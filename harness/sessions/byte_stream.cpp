@@ -18,14 +18,14 @@ namespace {
 
 constexpr std::size_t input_bytes = std::size_t{256} << 10;
 
-struct Descriptor {
+struct FileDescriptor {
   int fd;
-  explicit Descriptor(const std::string& path) : fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
-  ~Descriptor() {
+  explicit FileDescriptor(const std::string& path) : fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+  ~FileDescriptor() {
     if (fd >= 0) ::close(fd);
   }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
 };
 
 // The file itself. The first bytes can be looked at before they are read, so pipes work too.
@@ -65,7 +65,7 @@ class RawFile {
   }
 
   std::string path_;
-  Descriptor file_;
+  FileDescriptor file_;
   std::vector<char> buffer_;
   std::size_t begin_ = 0, end_ = 0;
 };

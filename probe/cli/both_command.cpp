@@ -14,7 +14,7 @@
 namespace slacktier {
 namespace {
 
-struct Arguments : WindowArguments {
+struct BothArguments : WindowArguments {
   std::string pairs;
   int steps = 30;
   std::int64_t batch = 1, context = 0;
@@ -47,7 +47,7 @@ std::vector<std::pair<double, double>> parse_pairs(const std::string& text) {
   return pairs;
 }
 
-int run(const Arguments& a, const std::vector<std::string>& argv) {
+int run(const BothArguments& a, const std::vector<std::string>& argv) {
   check_window_arguments(a);
   const auto pairs = parse_pairs(a.pairs);
   for (const auto& [x1, x2] : pairs)
@@ -78,9 +78,9 @@ int run(const Arguments& a, const std::vector<std::string>& argv) {
 }  // namespace
 
 void add_both_command(CLI::App& app, const std::vector<std::string>& argv, std::function<int()>& chosen) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<BothArguments>();
   CLI::App* command = app.add_subcommand("both", "Delay two layers at once, and compare with the exposure model");
-  Arguments& a = *arguments;
+  BothArguments& a = *arguments;
   a.model = "v4.1";
   a.layers = "1,14";
   add_window_options(*command, a);

@@ -11,12 +11,12 @@
 namespace slacktier {
 namespace {
 
-struct Arguments {
+struct CompareArguments {
   std::vector<std::string> files;
   std::string format = "table", plot;
 };
 
-int run(const Arguments& a) {
+int run(const CompareArguments& a) {
   const TableFormat format = parse_table_format(a.format);
   std::vector<Envelope> files;
   for (const std::string& file : a.files) files.push_back(read_envelope(file, "windows"));
@@ -31,7 +31,7 @@ int run(const Arguments& a) {
 }  // namespace
 
 void add_compare_command(CLI::App& app, std::function<int()>& chosen) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<CompareArguments>();
   CLI::App* command = app.add_subcommand("compare", "Windows files beside each other, normalised by step and layers");
   command->add_option("files", arguments->files, "Windows files")->required();
   command->add_option("--format", arguments->format, "table, md, csv or json")->capture_default_str();

@@ -18,7 +18,7 @@
 namespace slacktier {
 namespace {
 
-struct Arguments : WindowArguments {
+struct WindowsArguments : WindowArguments {
   std::string plot, batches = "1";
   std::int64_t context = -1;
   AttachArguments attach;
@@ -65,7 +65,7 @@ struct Measured {
   }
 };
 
-Measured measure(const Arguments& a, const std::vector<std::int64_t>& batches, Device& device, Nanos began) {
+Measured measure(const WindowsArguments& a, const std::vector<std::int64_t>& batches, Device& device, Nanos began) {
   Measured all;
   Progress progress("windows", 1000, ProgressUnit::steps, stderr_progress(a.quiet));
   const double parts = static_cast<double>(batches.size());
@@ -90,7 +90,7 @@ Measured measure(const Arguments& a, const std::vector<std::int64_t>& batches, D
   return all;
 }
 
-Measured measure_engine(const Arguments& a, std::int64_t batch) {
+Measured measure_engine(const WindowsArguments& a, std::int64_t batch) {
   Measured all;
   Progress progress("windows", 1000, ProgressUnit::steps, stderr_progress(a.quiet));
   WindowOptions options = window_options(a);
@@ -102,7 +102,7 @@ Measured measure_engine(const Arguments& a, std::int64_t batch) {
   return all;
 }
 
-int run(const Arguments& a, const std::vector<std::string>& argv) {
+int run(const WindowsArguments& a, const std::vector<std::string>& argv) {
   const std::vector<std::int64_t> batches = parse_batches(a.batches);
   const Nanos began = monotonic_clock().now();
   check_attach_arguments(a.attach, a, batches.size());
@@ -145,9 +145,9 @@ int run(const Arguments& a, const std::vector<std::string>& argv) {
 }  // namespace
 
 void add_windows_command(CLI::App& app, const std::vector<std::string>& argv, std::function<int()>& chosen) {
-  auto arguments = std::make_shared<Arguments>();
+  auto arguments = std::make_shared<WindowsArguments>();
   CLI::App* command = app.add_subcommand("windows", "Measure how long each layer of a model can wait for its rows");
-  Arguments& a = *arguments;
+  WindowsArguments& a = *arguments;
   add_window_options(*command, a);
   command->add_option("--layers", a.layers, "Layers to probe: 0,1,14, all or every:3")->capture_default_str();
   command

@@ -28,6 +28,7 @@ Tier::Tier(Device& device, const TableSpec& spec, TierOptions options)
   tokens_ = device.allocate_host(options_.max_tokens * (order * 4 + 1));
   context_ = static_cast<std::uint32_t*>(tokens_->host());
   active_ = reinterpret_cast<std::uint8_t*>(context_ + options_.max_tokens * order);
+  no_rows_.resize(std::size_t{options_.max_tokens} * spec_.rows_per_token());
   no_tokens_.resize(options_.max_tokens);
   rows_device_ = device.allocate_device(n_layers * max_lookups * sizeof(std::uint32_t));
   rows_host_ = device.allocate_host(n_layers * max_lookups * sizeof(std::uint32_t));

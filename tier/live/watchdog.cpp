@@ -22,19 +22,17 @@ void Tier::give_up_late(Nanos now) {
 }
 
 // A step whose row indices never reached the host: planned as one without tokens, so that nothing is read and every gate
-// opens. An overdue post of the same step changes nothing then.
+// opens. An overdue post of the same step changes nothing then: what it copies is not looked at, not even now.
 void Tier::give_up_unposted(Nanos now) {
   if (expected_epoch_ == planned_epoch_ || now < expected_since_ + options_.watchdog) return;
   // Without a post, nothing but this says that begin_step is done with the layers.
   if (prepared_epoch_.load(std::memory_order_acquire) != expected_epoch_) return;
   planned_epoch_ = expected_epoch_;
   seen_indices_ = now;
-  const auto* rows = static_cast<const std::uint32_t*>(rows_host_->host());
-  const std::size_t lookups = std::size_t{options_.max_tokens} * spec_.rows_per_token();
   for (auto& layer : layers_) {
     const std::lock_guard lock(layer->transitions);
     layer->resolve_begin = layer->resolve_end = now;
-    layer->plan(planned_epoch_, {rows + layer->index * lookups, lookups}, no_tokens_);
+    layer->plan(planned_epoch_, no_rows_, no_tokens_);
     layer->status = StepStatus::timed_out;
     layer->fault = fmt::format("layer {}: row indices not in after {} ms: the step was not launched, or its device hangs",
                                spec_.layers[layer->index].layer, options_.watchdog / 1'000'000);

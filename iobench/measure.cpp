@@ -95,12 +95,13 @@ Measurement measure(Load& load, const std::vector<std::vector<LayerPages>>& poin
         if (!warm_up) keep(point, time, intended, origin);
       };
       const Nanos called = clock.now(), called_cpu = process_cpu_time();
-      Nanos reading = 0;
+      Nanos reading = 0, reading_cpu = 0;  // of what was kept: what was begun behind it is neither
       try {
         if (options.period == 0) {
           if (go_on())
             load.run_back_to_back(point.pages, batch, batches, [&](const BatchTime& time) {
               reading = time.end - called;
+              reading_cpu = process_cpu_time() - called_cpu;
               take(time);
               return go_on();
             });
@@ -108,6 +109,7 @@ Measurement measure(Load& load, const std::vector<std::vector<LayerPages>>& poin
           for (; go_on(); intended += options.period) {
             const BatchTime time = load.run(point.pages, batch + ran, intended);
             reading += time.end - time.begin;
+            reading_cpu = process_cpu_time() - called_cpu;
             take(time);
           }
         }
@@ -117,7 +119,7 @@ Measurement measure(Load& load, const std::vector<std::vector<LayerPages>>& poin
       batch += batches;
       if (!warm_up) {
         point.cycle_us += us(reading);
-        point.cycle_cpu_us += us(process_cpu_time() - called_cpu);
+        point.cycle_cpu_us += us(reading_cpu);
       }
       if (!warm_up) point.round_end.push_back(point.wall_us.size());
       whole = whole && ran == batches;

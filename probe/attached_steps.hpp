@@ -35,11 +35,11 @@ class AttachedSteps final : public StepRunner {
   std::size_t injectors() const override { return 1; }
   // Hooks are in every step: the same as hooked() without delays.
   double plain() override { return hooked(0, {}); }
-  double first_hook(std::size_t) override { return hooked(0, {}); }
   // One delay at most. Throws EnvironmentError, with the steps that were seen instead, when time is up; CheckFailed when
   // hooks of a step did not run.
   double hooked(std::size_t injector, std::span<const LayerDelay> delays) override;
   std::optional<double> stamped(std::vector<double>&) override { return {}; }
+  std::optional<double> hooked_stamped(std::size_t, std::vector<double>&) override { return {}; }
 
  private:
   struct Rank {

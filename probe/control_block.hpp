@@ -26,7 +26,8 @@ class ControlBlock {
   // Between two replays. Throws UsageError for a layer that the model does not have or that has no hook, two delays of one
   // layer, a delay that is negative or no number or longer than the watchdog.
   void set(std::span<const LayerDelay> delays);
-  // After a replay: the step's time by the device's own clock, and when layer k was reached, where stamps were asked for.
+  // After a replay: the step's time by the device's own clock, and when the own work of layer k began, where stamps were
+  // asked for.
   // Throws DeviceError when the replay wrote no times.
   double step_ms() const;
   double reached_ms(int layer) const;

@@ -22,8 +22,8 @@ DeviceSteps::DeviceSteps(Device& device, ProbeModel& model, std::vector<int> lay
   stamped_ = capture({}, nullptr, true);
   for (const std::string& name : injectors) {
     injectors_.push_back(make_injector(name, device));
-    first_.push_back(capture({layers_.front()}, injectors_.back().get(), false));
-    all_.push_back(capture(layers_, injectors_.back().get(), false));
+    hooked_.push_back(capture(layers_, injectors_.back().get(), false));
+    hooked_stamped_.push_back(capture(layers_, injectors_.back().get(), true));
   }
 }
 
@@ -35,6 +35,7 @@ DeviceSteps::Captured DeviceSteps::capture(std::vector<int> hooked, Injector* in
   captured.step = model_.capture(*captured.hooks);
   captured.hooks->check_calls();
   if (injector == nullptr) return captured;
+  const CapturedStep& without = stamps ? *stamped_.step : *plain_.step;
   const auto check = [&](const char* what, std::optional<std::size_t> plain, std::optional<std::size_t> with,
                          std::size_t added) {
     if (!plain || !with || *with == *plain + added) return;
@@ -42,8 +43,8 @@ DeviceSteps::Captured DeviceSteps::capture(std::vector<int> hooked, Injector* in
         fmt::format("hooks did not enter the graph: {} hooks add {} {}, the graph has {} with them and {} without", hooks,
                     added, what, *with, *plain));
   };
-  check("host functions", plain_.step->host_functions(), captured.step->host_functions(), injector->host_functions(hooks));
-  check("operations", plain_.step->operations(), captured.step->operations(), injector->operations(hooks));
+  check("host functions", without.host_functions(), captured.step->host_functions(), injector->host_functions(hooks));
+  check("operations", without.operations(), captured.step->operations(), injector->operations(hooks));
   return captured;
 }
 
@@ -56,19 +57,21 @@ double DeviceSteps::run(Captured& captured, std::span<const LayerDelay> delays, 
   return captured.control->step_ms();
 }
 
-double DeviceSteps::first_hook(std::size_t injector) {
-  return run(first_.at(injector), {}, injectors_[injector]->host_functions(1));
-}
-
 double DeviceSteps::hooked(std::size_t injector, std::span<const LayerDelay> delays) {
-  return run(all_.at(injector), delays, injectors_[injector]->host_functions(layers_.size()));
+  return run(hooked_.at(injector), delays, injectors_[injector]->host_functions(layers_.size()));
 }
 
-std::optional<double> DeviceSteps::stamped(std::vector<double>& reached_ms) {
-  const double step = run(stamped_, {}, 0);
+double DeviceSteps::run_stamped(Captured& captured, std::size_t host_functions, std::vector<double>& reached_ms) {
+  const double step = run(captured, {}, host_functions);
   reached_ms.clear();
-  for (int k = 0; k < model_.layers(); ++k) reached_ms.push_back(stamped_.control->reached_ms(k));
+  for (int k = 0; k < model_.layers(); ++k) reached_ms.push_back(captured.control->reached_ms(k));
   return step;
+}
+
+std::optional<double> DeviceSteps::stamped(std::vector<double>& reached_ms) { return run_stamped(stamped_, 0, reached_ms); }
+
+std::optional<double> DeviceSteps::hooked_stamped(std::size_t injector, std::vector<double>& reached_ms) {
+  return run_stamped(hooked_stamped_.at(injector), injectors_[injector]->host_functions(layers_.size()), reached_ms);
 }
 
 InjectorLatency injector_latency(Device& device, const std::string& injector) {

@@ -24,9 +24,9 @@ class DeviceSteps final : public StepRunner {
 
   std::size_t injectors() const override { return injectors_.size(); }
   double plain() override { return run(plain_, {}, 0); }
-  double first_hook(std::size_t injector) override;
   double hooked(std::size_t injector, std::span<const LayerDelay> delays) override;
   std::optional<double> stamped(std::vector<double>& reached_ms) override;
+  std::optional<double> hooked_stamped(std::size_t injector, std::vector<double>& reached_ms) override;
 
  private:
   struct Captured {
@@ -36,6 +36,7 @@ class DeviceSteps final : public StepRunner {
   };
   Captured capture(std::vector<int> hooked, Injector* injector, bool stamps);
   double run(Captured& captured, std::span<const LayerDelay> delays, std::size_t host_functions);
+  double run_stamped(Captured& captured, std::size_t host_functions, std::vector<double>& reached_ms);
 
   Device& device_;
   ProbeModel& model_;
@@ -43,7 +44,7 @@ class DeviceSteps final : public StepRunner {
   const Nanos watchdog_;
   std::vector<std::unique_ptr<Injector>> injectors_;
   Captured plain_, stamped_;
-  std::vector<Captured> first_, all_;  // by injector
+  std::vector<Captured> hooked_, hooked_stamped_;  // by injector
 };
 
 // How long after the end of a delay the layer's own work goes on: median over steps of nothing but one hook, in ms. With a

@@ -39,8 +39,8 @@ void InjectingHooks::begin(Stream& main) {
 
 void InjectingHooks::before_layer(Stream& main, int layer) {
   called_.push_back(layer);
-  if (stamp_layers_ && layer >= 0 && layer < control_.layers()) main.timestamp(control_.layer_stamp(layer));
   if (injector_ != nullptr && control_.is_hooked(layer)) injector_->before_layer(main, control_, layer);
+  if (stamp_layers_ && layer >= 0 && layer < control_.layers()) main.timestamp(control_.layer_stamp(layer));
 }
 
 void InjectingHooks::end(Stream& main) {

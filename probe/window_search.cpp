@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <random>
 
 #include <fmt/format.h>
@@ -39,8 +40,8 @@ class Search {
  public:
   Search(StepRunner& steps, const SearchSettings& settings) : steps_(steps), settings_(settings), random_(settings.seed) {
     idle_.resize(steps.injectors());
-    first_hook_.resize(steps.injectors());
-    first_places_.resize(steps.injectors());
+    hooks_.resize(steps.injectors(), std::vector<std::vector<double>>(settings.layers.size()));
+    reached_.resize(settings.layers.size());
     for (std::size_t i = 0; i < steps.injectors(); ++i)
       for (std::size_t l = 0; l < settings.layers.size(); ++l) {
         Target target;
@@ -69,10 +70,6 @@ class Search {
     plain_places_.push_back(place_++);
     plain_.push_back(steps_.plain());
   }
-  void run_first(std::size_t i) {
-    first_places_[i].push_back(place_++);
-    first_hook_[i].push_back(steps_.first_hook(i));
-  }
   // How much longer steps were than idle ones around them: what drifts cancels out.
   double over_idle(const std::vector<double>& ms, const std::vector<double>& places, std::size_t i) const {
     std::vector<double> over;
@@ -80,17 +77,21 @@ class Search {
     return median(over);
   }
   void run_idle(std::size_t i) { idle_[i].add(place_++, steps_.hooked(i, {})); }
-  void run_stamped() {
-    std::vector<double> reached;
+  // Two steps beside each other, so that what drifts cancels out.
+  void run_stamped(std::size_t i) {
+    std::vector<double> reached, hooked;
     if (const auto step = steps_.stamped(reached)) {
       stamped_.push_back(*step);
       stamped_places_.push_back(place_);
-      for (std::size_t l = 0; l < settings_.layers.size(); ++l) {
-        reached_.resize(settings_.layers.size());
-        reached_[l].push_back(reached.at(static_cast<std::size_t>(settings_.layers[l])));
-      }
     }
     ++place_;
+    const bool both = steps_.hooked_stamped(i, hooked).has_value();
+    ++place_;
+    for (std::size_t l = 0; l < settings_.layers.size(); ++l) {
+      const auto k = static_cast<std::size_t>(settings_.layers[l]);
+      if (!reached.empty()) reached_[l].push_back(reached.at(k));
+      if (!reached.empty() && both) hooks_[i][l].push_back(hooked.at(k) - reached.at(k));
+    }
   }
   void delayed(Target& target, double x_ms) {
     look();
@@ -110,7 +111,7 @@ class Search {
     // The first replays of a graph are slower, and tell the clocks apart.
     for (int i = 0; i < 2; ++i) {
       steps_.plain();
-      for (std::size_t j = 0; j < idle_.size(); ++j) steps_.first_hook(j), steps_.hooked(j, {});
+      for (std::size_t j = 0; j < idle_.size(); ++j) steps_.hooked(j, {});
     }
     for (int i = 0; i < baseline_steps; ++i) {
       look();
@@ -121,9 +122,8 @@ class Search {
       run_plain();
       for (std::size_t j = 0; j < idle_.size(); ++j) {
         run_idle(j);
-        run_first(j);
+        run_stamped(j);
       }
-      run_stamped();
     }
     noise_ = 0;
     for (const DriftingBaseline& idle : idle_) noise_ = std::max(noise_, step_noise(idle.steps()));
@@ -230,9 +230,7 @@ class Search {
   // The other kinds of steps, in turn, all through the run.
   void between(std::size_t n) {
     run_plain();
-    const std::size_t i = n % idle_.size();
-    run_first(i);
-    run_stamped();
+    run_stamped(n % idle_.size());
   }
 
   SearchResult results() {
@@ -242,11 +240,8 @@ class Search {
     for (const DriftingBaseline& idle : idle_) noise_ = std::max(noise_, step_noise(idle.steps()));
     result.noise_ms = noise_;
     result.threshold_ms = threshold_;
-    for (std::size_t i = 0; i < idle_.size(); ++i) {
-      const double hooks = -over_idle(plain_, plain_places_, i);
-      result.hooked_ms.push_back(result.step_ms + hooks);
-      result.first_hook_ms.push_back(result.step_ms + hooks + over_idle(first_hook_[i], first_places_[i], i));
-    }
+    for (std::size_t i = 0; i < idle_.size(); ++i)
+      result.hooked_ms.push_back(result.step_ms - over_idle(plain_, plain_places_, i));
     if (!stamped_.empty()) result.stamps_ms = over_idle(stamped_, stamped_places_, 0) - over_idle(plain_, plain_places_, 0);
     result.drift_ms = idle_[0].drift();
     if (result.drift_ms)
@@ -267,13 +262,21 @@ class Search {
     return result;
   }
 
-  // What idle hooks up to and with this layer's add: the first one's cost, then equal parts of the rest.
-  double hooks_before(const Target& target, const SearchResult& result) const {
-    const double all = result.hooked_ms[target.injector] - result.step_ms;
-    const double first = result.first_hook_ms[target.injector] - result.step_ms;
-    const std::size_t hooks = settings_.layers.size();
-    if (hooks < 2) return all;
-    return first + (all - first) * static_cast<double>(target.layer) / static_cast<double>(hooks - 1);
+  // What idle hooks up to and with this layer's add, with its standard error: by timestamps of steps with and without them.
+  // They slow down all that is queued beside them, not just the layers that have one. Without timestamps it is a part of
+  // what they add to a step, as long as the way to the layer is a part of the step.
+  struct Added {
+    double ms = 0, error_ms = 0;
+  };
+  Added hooks_before(const Target& target, double knee_ms, const SearchResult& result) const {
+    const std::vector<double>& added = hooks_[target.injector][target.layer];
+    const double hooked = result.hooked_ms[target.injector];
+    if (added.empty()) return {(hooked - result.step_ms) * std::clamp(knee_ms / hooked, 0.0, 1.0), 0};
+    const double middle = median(added);
+    std::vector<double> apart;
+    for (const double ms : added) apart.push_back(std::abs(ms - middle));
+    // Of a median of normal values, whose standard deviation is 1.4826 median absolute deviations.
+    return {middle, std::sqrt(std::numbers::pi / 2) * 1.4826 * median(apart) / std::sqrt(static_cast<double>(added.size()))};
   }
 
   InjectorEstimate estimate(const Target& target, const SearchResult& result) const {
@@ -282,12 +285,15 @@ class Search {
     if (target.steps.empty()) return estimate;
     estimate.fit = fit_hinge(target.steps, settings_.seed + target.layer);
     estimate.knee_ms = estimate.fit.w_ms;
-    const double shift = settings_.latency_ms[target.injector] - hooks_before(target, result);
+    const Added hooks = hooks_before(target, estimate.knee_ms, result);
+    estimate.hooks_ms = hooks.ms;
+    const double shift = settings_.latency_ms[target.injector] - hooks.ms;
     estimate.points = delay_points(target.steps);
     estimate.w_ms = std::max(0.0, estimate.knee_ms + shift);
     if (estimate.fit.interval) {
-      estimate.lo_ms = std::max(0.0, estimate.fit.interval->lo + shift);
-      estimate.hi_ms = std::max(0.0, estimate.fit.interval->hi + shift);
+      const double more = 1.96 * hooks.error_ms;
+      estimate.lo_ms = std::max(0.0, *estimate.w_ms - std::hypot(estimate.knee_ms - estimate.fit.interval->lo, more));
+      estimate.hi_ms = *estimate.w_ms + std::hypot(estimate.fit.interval->hi - estimate.knee_ms, more);
     }
     // Delays of one step each are no points: a single late step would pass for a window's end.
     std::vector<DelayPoint> points;
@@ -351,7 +357,8 @@ class Search {
   std::vector<Target> targets_;
   std::vector<DriftingBaseline> idle_;  // by injector
   std::vector<double> plain_, stamped_, plain_places_, stamped_places_;
-  std::vector<std::vector<double>> first_hook_, first_places_, reached_;
+  std::vector<std::vector<double>> reached_;             // by layer
+  std::vector<std::vector<std::vector<double>>> hooks_;  // by injector and layer: how much later idle hooks make it
   double place_ = 0;
   double step_ = 0, noise_ = 0, threshold_ = 0;
   std::string unmet_;

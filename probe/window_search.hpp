@@ -25,11 +25,12 @@ class StepRunner {
  public:
   virtual ~StepRunner() = default;
   virtual std::size_t injectors() const = 0;
-  virtual double plain() = 0;                           // without hooks
-  virtual double first_hook(std::size_t injector) = 0;  // with the first hooked layer's hook alone, idle
+  virtual double plain() = 0;  // without hooks
   virtual double hooked(std::size_t injector, std::span<const LayerDelay> delays) = 0;
-  // With timestamps before the layers and no hooks; reached_ms gets one value a layer of the model. Empty: not to be had.
+  // With timestamps where each layer's own work begins, without hooks and with idle ones; reached_ms gets one value a layer
+  // of the model. Empty: not to be had.
   virtual std::optional<double> stamped(std::vector<double>& reached_ms) = 0;
+  virtual std::optional<double> hooked_stamped(std::size_t injector, std::vector<double>& reached_ms) = 0;
 };
 
 struct SearchSettings {
@@ -54,6 +55,7 @@ const char* to_string(WindowStatus status);
 struct InjectorEstimate {
   HingeFit fit;
   double knee_ms = 0;
+  double hooks_ms = 0;  // what idle hooks up to and with this layer's add
   std::optional<double> w_ms, lo_ms, hi_ms, threshold_w_ms;
   std::vector<DelayPoint> points;
   std::size_t steps = 0;
@@ -69,7 +71,7 @@ struct LayerEstimate {
 };
 
 struct SearchResult {
-  std::vector<double> plain, first_hook_ms, hooked_ms;  // plain: every step in run order; medians by injector
+  std::vector<double> plain, hooked_ms;  // plain: every step in run order; hooked_ms: medians by injector
   double step_ms = 0, noise_ms = 0, threshold_ms = 0;
   std::optional<double> stamps_ms;  // what the timestamps themselves added to a step
   std::vector<LayerEstimate> layers;

@@ -37,7 +37,8 @@ LayerWindow layer_window(const LayerEstimate& estimate, const WindowOptions& opt
     layer.points.push_back({point.x_ms, point.delta_ms, static_cast<std::int64_t>(point.n)});
   for (std::size_t i = 0; i < estimate.injectors.size(); ++i) {
     const InjectorEstimate& one = estimate.injectors[i];
-    InjectorWindow window{options.injectors[i], one.w_ms, one.lo_ms, one.hi_ms, {}, static_cast<std::int64_t>(one.steps)};
+    InjectorWindow window{
+        options.injectors[i], one.w_ms, one.lo_ms, one.hi_ms, {}, one.hooks_ms, static_cast<std::int64_t>(one.steps)};
     if (one.fit.slope) window.slope = one.fit.slope->estimate;
     layer.injectors.push_back(window);
   }
@@ -95,7 +96,8 @@ MeasuredWindows windows_of(const SearchResult& search, const SearchSettings& set
   if (search.drift_ms) result.drift_ms = search.drift_ms->estimate;
   result.step = distribution(search.plain);
   for (std::size_t i = 0; i < options.injectors.size(); ++i)
-    result.injectors.push_back({options.injectors[i], search.hooked_ms[i], search.first_hook_ms[i], settings.latency_ms[i]});
+    result.injectors.push_back({options.injectors[i], search.hooked_ms[i],
+                                search.step_ms + search.layers.front().injectors.at(i).hooks_ms, settings.latency_ms[i]});
   std::vector<int> noisy, disagree;
   for (const LayerEstimate& estimate : search.layers) {
     result.layers.push_back(layer_window(estimate, options, search.step_ms));

@@ -40,6 +40,7 @@ Json write(const LayerWindow& layer) {
                                  {"lo_ms", or_null(one.lo_ms)},
                                  {"hi_ms", or_null(one.hi_ms)},
                                  {"slope", or_null(one.slope)},
+                                 {"hooks_ms", or_null(one.hooks_ms)},
                                  {"steps", one.steps}});
   return json;
 }
@@ -64,7 +65,8 @@ LayerWindow read_layer(const FieldReader& in) {
   if (in.has("injectors"))
     for (const FieldReader& one : in.objects("injectors"))
       layer.injectors.push_back({one.get<std::string>("injector"), one.maybe<double>("w_ms"), one.maybe<double>("lo_ms"),
-                                 one.maybe<double>("hi_ms"), one.maybe<double>("slope"), one.get<std::int64_t>("steps")});
+                                 one.maybe<double>("hi_ms"), one.maybe<double>("slope"), maybe<double>(one, "hooks_ms"),
+                                 one.get<std::int64_t>("steps")});
   return layer;
 }
 

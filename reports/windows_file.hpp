@@ -22,6 +22,7 @@ struct WindowPoint {
 struct InjectorWindow {
   std::string injector;
   std::optional<double> w_ms, lo_ms, hi_ms, slope;
+  std::optional<double> hooks_ms;  // what idle hooks up to and with this layer's add; corrected for
   std::int64_t steps = 0;
 };
 
@@ -41,7 +42,8 @@ struct WindowFit {
   std::optional<double> lo_ms_per_layer, hi_ms_per_layer, r2, normalised_slope;
 };
 
-// What hooks cost: a step with idle ones, with the first alone; how long after a delay's end the layer goes on.
+// What hooks cost: a step with idle ones; a step, were there no hooks behind the first layer that has one; how long after a
+// delay's end the layer goes on.
 struct InjectorCost {
   std::string injector;
   double step_hooked_ms = 0, first_hook_ms = 0, latency_ms = 0;

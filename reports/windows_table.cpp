@@ -89,8 +89,9 @@ Table windows_table(const Envelope& envelope, const WindowsResult& result) {
   table.footnotes.push_back(step);
   for (const InjectorCost& cost : result.injectors)
     table.footnotes.push_back(fmt::format(
-        "{}: idle hooks {:+.3f} ms, the first of them {:+.3f}; the layer goes on {:.1f} us after its delay (corrected for)",
-        cost.injector, cost.step_hooked_ms - result.step_ms, cost.first_hook_ms - result.step_ms, cost.latency_ms * 1e3));
+        "{}: idle hooks {:+.3f} ms, {:+.3f} of it up to layer {}; a layer goes on {:.1f} us after its delay (corrected for)",
+        cost.injector, cost.step_hooked_ms - result.step_ms, cost.first_hook_ms - result.step_ms, result.layers.front().k,
+        cost.latency_ms * 1e3));
   if (const auto& fit = result.fit) {
     std::string interval;
     if (fit->lo_ms_per_layer) interval = fmt::format(" ({:.4f} to {:.4f})", *fit->lo_ms_per_layer, *fit->hi_ms_per_layer);

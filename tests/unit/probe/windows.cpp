@@ -14,31 +14,41 @@ using namespace slacktier;
 
 namespace {
 
-// Layers of 0.7 ms; what is delayed beyond its window shows.
+// Layers of 0.7 ms; what is delayed beyond its window shows. Hooks may take time before layer 0, and slow down all else.
 class Simulated final : public StepRunner {
  public:
   std::size_t injectors() const override { return 2; }
-  double plain() override { return step({}); }
-  double first_hook(std::size_t) override { return step({}); }
+  double plain() override { return step(0, 1, {}); }
   double hooked(std::size_t injector, std::span<const LayerDelay> delays) override {
     std::vector<LayerDelay> late(delays.begin(), delays.end());
     for (LayerDelay& delay : late) delay.ms = std::max(0.0, delay.ms - (injector == 1 ? second_is_early : 0));
-    return step(late);
+    return step(hooks_first, hooks_slow, late);
   }
-  std::optional<double> stamped(std::vector<double>&) override { return {}; }
+  std::optional<double> stamped(std::vector<double>& reached) override { return stamps(0, 1, reached); }
+  std::optional<double> hooked_stamped(std::size_t, std::vector<double>& reached) override {
+    return stamps(hooks_first, hooks_slow, reached);
+  }
 
   double noise = 0.02, drift = 0, outliers = 0, throttled = 0;  // throttled: added from step 400 on
   double second_is_early = 0;                                   // what the second injector loses of a delay
   int without_hook = -1;
+  double hooks_first = 0, hooks_slow = 1;
+  bool has_stamps = false;
   double seconds() const { return seconds_; }
 
  private:
-  double step(std::span<const LayerDelay> delays) {
+  std::optional<double> stamps(double first, double slow, std::vector<double>& reached) {
+    if (!has_stamps) return {};
+    reached.clear();
+    for (int k = 0; k < 10; ++k) reached.push_back(first + 0.7 * slow * k);
+    return step(first, slow, {});
+  }
+  double step(double first, double slow, std::span<const LayerDelay> delays) {
     double added = 0;
     for (const LayerDelay& delay : delays)
-      if (delay.layer != without_hook) added += std::max(0.0, delay.ms - 0.7 * delay.layer - added);
+      if (delay.layer != without_hook) added += std::max(0.0, delay.ms - first - 0.7 * slow * delay.layer - added);
     std::normal_distribution<double> normal(0, noise);
-    double ms = 7 + added + normal(random_) + drift * ++steps_;
+    double ms = first + 7 * slow + added + normal(random_) + drift * ++steps_;
     if (steps_ > 400) ms += throttled;
     if (std::uniform_real_distribution<double>(0, 1)(random_) < outliers) ms += 5;
     seconds_ += ms / 1e3;
@@ -71,6 +81,24 @@ TEST_CASE("windows of simulated steps are found, through drift too", "[windows]"
       CHECK(std::abs(*layer.injectors[0].w_ms - 0.7 * layer.layer) < 0.03);
     }
     CHECK(result.drifted == (drift > 0));
+  }
+}
+
+TEST_CASE("what idle hooks add is taken off where they add it", "[windows]") {
+  for (const bool stamps : {true, false}) {
+    Simulated steps;
+    steps.has_stamps = stamps;
+    steps.hooks_first = stamps ? 0.2 : 0;  // which only timestamps tell
+    steps.hooks_slow = 1.1;
+    const SearchResult result = search_windows(steps, settings());
+    CHECK(std::abs(result.hooked_ms.front() - 7.7 - steps.hooks_first) < 0.03);
+    for (const LayerEstimate& layer : result.layers) {
+      INFO(layer.layer);
+      REQUIRE(layer.injectors[0].w_ms);
+      CHECK(std::abs(*layer.injectors[0].w_ms - 0.7 * layer.layer) < 0.03);
+      CHECK(std::abs(layer.injectors[0].hooks_ms - steps.hooks_first - 0.07 * layer.layer) < 0.03);
+      CHECK(layer.true_w_ms.has_value() == stamps);
+    }
   }
 }
 

@@ -133,9 +133,10 @@ std::vector<DelayPoint> delay_points(std::span<const DelayedStep> steps) {
 }
 
 std::optional<double> threshold_window(std::span<const DelayPoint> points, double threshold_ms) {
-  for (const DelayPoint& point : points)
-    if (point.delta_ms > threshold_ms) return point.x_ms - point.delta_ms;
-  return {};
+  const auto shown = [&](const DelayPoint& point) { return point.delta_ms > threshold_ms; };
+  const auto first = std::find_if_not(points.rbegin(), points.rend(), shown).base();
+  if (first == points.end()) return {};
+  return first->x_ms - first->delta_ms;
 }
 
 double hinge_knee(std::span<const DelayedStep> steps) { return knee_of(steps).w; }

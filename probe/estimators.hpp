@@ -26,8 +26,8 @@ struct DelayPoint {
 // Ascending in X; equal delays make one point.
 std::vector<DelayPoint> delay_points(std::span<const DelayedStep> steps);
 
-// The published estimator: X - delta at the first X, in ascending order, whose delta exceeds the threshold. Empty when none
-// does.
+// The published estimator: X - delta at the first X, in ascending order, whose delta exceeds the threshold; and stays above
+// it, for a delta that longer delays do not reach is a late step's. Empty when none does.
 std::optional<double> threshold_window(std::span<const DelayPoint> points, double threshold_ms);
 
 struct HingeFit {

@@ -41,6 +41,7 @@ class Search {
   Search(StepRunner& steps, const SearchSettings& settings) : steps_(steps), settings_(settings), random_(settings.seed) {
     idle_.resize(steps.injectors());
     hooks_.resize(steps.injectors(), std::vector<std::vector<double>>(settings.layers.size()));
+    stamped_hooks_.resize(steps.injectors());
     reached_.resize(settings.layers.size());
     for (std::size_t i = 0; i < steps.injectors(); ++i)
       for (std::size_t l = 0; l < settings.layers.size(); ++l) {
@@ -85,12 +86,14 @@ class Search {
       stamped_places_.push_back(place_);
     }
     ++place_;
-    const bool both = steps_.hooked_stamped(i, hooked).has_value();
+    const auto hooked_step = steps_.hooked_stamped(i, hooked);
     ++place_;
+    const bool both = !reached.empty() && hooked_step;
+    if (both) stamped_hooks_[i].push_back(*hooked_step - stamped_.back());
     for (std::size_t l = 0; l < settings_.layers.size(); ++l) {
       const auto k = static_cast<std::size_t>(settings_.layers[l]);
       if (!reached.empty()) reached_[l].push_back(reached.at(k));
-      if (!reached.empty() && both) hooks_[i][l].push_back(hooked.at(k) - reached.at(k));
+      if (both) hooks_[i][l].push_back(hooked.at(k) - reached.at(k));
     }
   }
   void delayed(Target& target, double x_ms) {
@@ -262,21 +265,26 @@ class Search {
     return result;
   }
 
-  // What idle hooks up to and with this layer's add, with its standard error: by timestamps of steps with and without them.
-  // They slow down all that is queued beside them, not just the layers that have one. Without timestamps it is a part of
-  // what they add to a step, as long as the way to the layer is a part of the step.
+  // What idle hooks up to and with this layer's add, with its standard error. They slow down all that is queued beside them,
+  // not just the layers that have one: timestamps of steps with and without them say which part of it comes before the
+  // layer. How much it is in all, steps without timestamps say, since beside hooks these take longer themselves. Without any
+  // it is the part that the way to the layer is of the step.
   struct Added {
     double ms = 0, error_ms = 0;
   };
   Added hooks_before(const Target& target, double knee_ms, const SearchResult& result) const {
     const std::vector<double>& added = hooks_[target.injector][target.layer];
-    const double hooked = result.hooked_ms[target.injector];
-    if (added.empty()) return {(hooked - result.step_ms) * std::clamp(knee_ms / hooked, 0.0, 1.0), 0};
+    const double hooked = result.hooked_ms[target.injector], all = hooked - result.step_ms;
+    if (added.empty()) return {all * std::clamp(knee_ms / hooked, 0.0, 1.0), 0};
+    const double stamped = median(stamped_hooks_[target.injector]);
+    const double scale = stamped > 0 ? std::clamp(all / stamped, 0.0, 2.0) : 1;
     const double middle = median(added);
     std::vector<double> apart;
     for (const double ms : added) apart.push_back(std::abs(ms - middle));
     // Of a median of normal values, whose standard deviation is 1.4826 median absolute deviations.
-    return {middle, std::sqrt(std::numbers::pi / 2) * 1.4826 * median(apart) / std::sqrt(static_cast<double>(added.size()))};
+    const double error =
+        std::sqrt(std::numbers::pi / 2) * 1.4826 * median(apart) / std::sqrt(static_cast<double>(added.size()));
+    return {scale * middle, scale * error};
   }
 
   InjectorEstimate estimate(const Target& target, const SearchResult& result) const {
@@ -359,6 +367,7 @@ class Search {
   std::vector<double> plain_, stamped_, plain_places_, stamped_places_;
   std::vector<std::vector<double>> reached_;             // by layer
   std::vector<std::vector<std::vector<double>>> hooks_;  // by injector and layer: how much later idle hooks make it
+  std::vector<std::vector<double>> stamped_hooks_;       // by injector: what they add to a step with timestamps
   double place_ = 0;
   double step_ = 0, noise_ = 0, threshold_ = 0;
   std::string unmet_;

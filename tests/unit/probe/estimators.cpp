@@ -57,6 +57,11 @@ TEST_CASE("the published estimator takes the first delay that shows", "[estimato
   const std::vector<DelayPoint> points = {{9, 0.18, 3}, {12, 2.65, 3}, {15, 5.61, 3}};
   CHECK(threshold_window(points, 0.3) == std::optional<double>(12 - 2.65));
   CHECK_FALSE(threshold_window(points, 6));
+  // A late step before the window shows nothing, and one at its end no window either.
+  CHECK(threshold_window(std::vector<DelayPoint>{{8, 0.9, 2}, {9, 0.01, 2}, {10, 0.7, 2}, {11, 1.7, 2}}, 0.3) ==
+        std::optional<double>(10 - 0.7));
+  CHECK_FALSE(threshold_window(std::vector<DelayPoint>{{8, 0.9, 2}, {9, 0.01, 2}}, 0.3));
+  CHECK_FALSE(threshold_window(std::vector<DelayPoint>{}, 0.3));
   const std::vector<DelayedStep> steps = {{2, 1}, {1, 0.5}, {2, 3}, {2, 2}};
   const auto grouped = delay_points(steps);
   REQUIRE(grouped.size() == 2);

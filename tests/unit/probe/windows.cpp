@@ -26,7 +26,7 @@ class Simulated final : public StepRunner {
   }
   std::optional<double> stamped(std::vector<double>& reached) override { return stamps(0, 1, reached); }
   std::optional<double> hooked_stamped(std::size_t, std::vector<double>& reached) override {
-    return stamps(hooks_first, hooks_slow, reached);
+    return stamps(1.4 * hooks_first, 1 + 1.4 * (hooks_slow - 1), reached);  // beside hooks they cost more
   }
 
   double noise = 0.02, drift = 0, outliers = 0, throttled = 0;  // throttled: added from step 400 on

@@ -112,7 +112,7 @@ std::string short_name(const Envelope& envelope, const WindowsResult& result) {
   const Json& settings = envelope.settings;
   const std::string model =
       settings.contains("model") && settings["model"].is_string() ? settings["model"].get<std::string>() : "model";
-  std::string name = fmt::format("{}, B = {}", model, result.batch);
+  std::string name = fmt::format("{}, L = {}, B = {}", model, result.model_layers, result.batch);
   if (!envelope.provenance.is_null() && envelope.provenance.contains("device"))
     name += ", " + envelope.provenance["device"].value("name", "");
   return name;

@@ -129,6 +129,9 @@ class Checks(unittest.TestCase):
             self.finds("tier/a.md", f"see '{path}'\n", "path of one machine")
         self.assertEqual(self.problems({"ci/a.sh": "mktemp -d /t" "mp/aXXXXXX\n"}), [])
 
+    def test_texts(self):
+        self.finds("reports/wheel.whl", "PK\0", "no text")
+
     def test_documents(self):
         self.finds("ARCHITECTURE.md", "\nsee `tier/gone.hpp`\n", "no 'tier/gone.hpp'")
         self.finds("ARCHITECTURE.md", "see [there](tier/gone.md)\n", "no 'tier/gone.md'")

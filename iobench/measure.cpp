@@ -89,19 +89,19 @@ Measurement measure(Load& load, const std::vector<std::vector<LayerPages>>& poin
         if (result.interrupted || (late && ran > 0)) return false;
         return ran < batches && !(warm_up && ran > 0 && clock.now() > warm);
       };
+      const Nanos called = clock.now(), called_cpu = process_cpu_time();
+      Nanos reading = 0, reading_cpu = 0;  // of what was kept: what was begun behind it is neither
       const auto take = [&](const BatchTime& time) {
+        reading_cpu = process_cpu_time() - called_cpu;
         ++ran;
         point_sum += us(time.layers.back().arrival);
         if (!warm_up) keep(point, time, intended, origin);
       };
-      const Nanos called = clock.now(), called_cpu = process_cpu_time();
-      Nanos reading = 0, reading_cpu = 0;  // of what was kept: what was begun behind it is neither
       try {
         if (options.period == 0) {
           if (go_on())
             load.run_back_to_back(point.pages, batch, batches, [&](const BatchTime& time) {
               reading = time.end - called;
-              reading_cpu = process_cpu_time() - called_cpu;
               take(time);
               return go_on();
             });
@@ -109,7 +109,6 @@ Measurement measure(Load& load, const std::vector<std::vector<LayerPages>>& poin
           for (; go_on(); intended += options.period) {
             const BatchTime time = load.run(point.pages, batch + ran, intended);
             reading += time.end - time.begin;
-            reading_cpu = process_cpu_time() - called_cpu;
             take(time);
           }
         }

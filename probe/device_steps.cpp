@@ -86,10 +86,7 @@ InjectorLatency injector_latency(Device& device, const std::string& injector) {
     const double took = once.hooked(0, {&delay, 1});
     if (i >= steps / 10) late.push_back(took - delay_ms);
   }
-  const double middle = median(late);
-  std::vector<double> apart;
-  for (const double ms : late) apart.push_back(std::abs(ms - middle));
-  return {middle, 1.4826 * median(apart)};
+  return {median(late), robust_deviation(late)};
 }
 
 }  // namespace slacktier

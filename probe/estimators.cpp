@@ -180,6 +180,13 @@ HingeFit fit_hinge(std::span<const DelayedStep> steps, std::uint64_t seed) {
   return fit;
 }
 
+double robust_deviation(std::span<const double> values) {
+  const double middle = median(values);
+  std::vector<double> apart;
+  for (const double value : values) apart.push_back(std::abs(value - middle));
+  return to_deviation * median(apart);
+}
+
 double step_noise(std::span<const double> in_run_order) {
   if (in_run_order.size() < 2) return 0;
   std::vector<double> differences;

@@ -44,6 +44,10 @@ HingeFit fit_hinge(std::span<const DelayedStep> steps, std::uint64_t seed = 1);
 // The knee alone.
 double hinge_knee(std::span<const DelayedStep> steps);
 
+// Standard deviation of normal values, from their median absolute deviation, which outliers cannot pull away. Throws
+// InputError without values.
+double robust_deviation(std::span<const double> values);
+
 // Standard deviation of single steps without what they drift: from differences of neighbours, robustly. 0 for fewer than 2.
 double step_noise(std::span<const double> in_run_order);
 

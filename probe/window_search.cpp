@@ -278,13 +278,9 @@ class Search {
     if (added.empty()) return {all * std::clamp(knee_ms / hooked, 0.0, 1.0), 0};
     const double stamped = median(stamped_hooks_[target.injector]);
     const double scale = stamped > 0 ? std::clamp(all / stamped, 0.0, 2.0) : 1;
-    const double middle = median(added);
-    std::vector<double> apart;
-    for (const double ms : added) apart.push_back(std::abs(ms - middle));
-    // Of a median of normal values, whose standard deviation is 1.4826 median absolute deviations.
-    const double error =
-        std::sqrt(std::numbers::pi / 2) * 1.4826 * median(apart) / std::sqrt(static_cast<double>(added.size()));
-    return {scale * middle, scale * error};
+    // A median of normal values has sqrt(pi / 2) of the error of their mean.
+    const double error = robust_deviation(added) * std::sqrt(std::numbers::pi / 2 / static_cast<double>(added.size()));
+    return {scale * median(added), scale * error};
   }
 
   InjectorEstimate estimate(const Target& target, const SearchResult& result) const {
